@@ -1,0 +1,17 @@
+module github.com/heed-sdk/heed
+
+go 1.26.0
+
+require (
+	github.com/benbjohnson/clock v1.3.5
+	github.com/cenkalti/backoff/v4 v4.3.0
+	github.com/coder/websocket v1.8.15
+	github.com/spf13/cobra v1.10.2
+	go.uber.org/goleak v1.3.0
+	golang.org/x/oauth2 v0.38.0
+)
+
+require (
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/spf13/pflag v1.0.9 // indirect
+)
