@@ -276,6 +276,18 @@ func (w Wait) Within(left time.Duration) Wait {
 	return w
 }
 
+// Bounded applies what a caller opted into, each only if positive: a cap, to which the wait is cut, and a limit, over
+// which it is not to be waited at all.
+func (w Wait) Bounded(upTo, limit time.Duration) Wait {
+	if upTo > 0 && w.For > upTo {
+		w.For, w.Bound = upTo, ByCap
+	}
+	if limit > 0 && w.For > limit {
+		w.Bound = OverLimit
+	}
+	return w
+}
+
 // Explain says why the wait is as long as it is, without the figures.
 func (w Wait) Explain() string {
 	if w.Bound != Unbounded {
@@ -297,13 +309,21 @@ func (w Wait) String() string {
 	if w.Cause != "" {
 		fmt.Fprintf(&b, " (%s)", w.Cause)
 	}
-	fmt.Fprintf(&b, ": wait %v, local %v", w.For, w.Local)
+	fmt.Fprintf(&b, ": wait %v, local %v", legible(w.For), legible(w.Local))
 	if w.Server > 0 {
-		fmt.Fprintf(&b, ", server %v", w.Server)
+		fmt.Fprintf(&b, ", server %v", legible(w.Server))
 	}
 	b.WriteString(": ")
 	b.WriteString(w.Explain())
 	return b.String()
+}
+
+// legible rounds what nobody reads: a draw has nanoseconds.
+func legible(d time.Duration) time.Duration {
+	if d < time.Millisecond {
+		return d
+	}
+	return d.Round(time.Millisecond)
 }
 
 // MarshalJSON writes the wait with its durations in seconds; "server" is null when nothing usable was asked for.

@@ -96,14 +96,8 @@ func (r *Retries) next(schedule backoff.BackOff, after RetryAfter) (Wait, bool) 
 	}
 	w = r.loop.Compose(local, after)
 	w.Attempt, w.Of = r.n, r.of()
-	if r.Cap > 0 && w.For > r.Cap {
-		w.For, w.Bound = r.Cap, ByCap
-	}
-	if r.Limit > 0 && w.For > r.Limit {
-		w.Bound = OverLimit
-		return w, false
-	}
-	return w, true
+	w = w.Bounded(r.Cap, r.Limit)
+	return w, w.Bound != OverLimit
 }
 
 func (r *Retries) of() int {

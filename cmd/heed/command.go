@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// app is what every command shares.
+type app struct {
+	out     *output
+	json    bool
+	verbose bool
+}
+
+// run executes one command line and returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, env func(string) (string, bool)) int {
+	a := &app{out: &output{stdout: stdout, stderr: stderr}}
+	root := a.root(env)
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = a.out.err()
+	}
+	if err == nil {
+		return 0
+	}
+	code, line := verdict(ctx, err)
+	a.out.line("heed: %s", line)
+	return code
+}
+
+func (a *app) root(env func(string) (string, bool)) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "heed",
+		Short:         "Log in by OAuth device flow, make requests that wait right, keep an event stream alive",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return fromEnvironment(cmd.Flags(), env)
+		},
+	}
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON instead of text")
+	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "say on standard error what happens, every wait included")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage("%s: see '%s --help'", err, cmd.CommandPath())
+	})
+	root.AddCommand(a.explain())
+	for _, cmd := range root.Commands() {
+		asUsage(cmd)
+	}
+	return root
+}
+
+// asUsage makes a wrong number of arguments an error of use.
+func asUsage(cmd *cobra.Command) {
+	check := cmd.Args
+	if check == nil {
+		check = cobra.NoArgs
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usage("%s: see '%s --help'", err, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// fromEnvironment sets each flag that was not given from its variable: --client-id from HEED_CLIENT_ID.
+func fromEnvironment(flags *pflag.FlagSet, env func(string) (string, bool)) error {
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := variable(f.Name)
+		value, ok := env(name)
+		if f.Changed || !ok || f.Name == "help" {
+			return
+		}
+		if err := flags.Set(f.Name, value); err != nil {
+			errs = append(errs, usage("the variable %s is not a valid --%s: correct it or unset it", name, f.Name))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+func variable(flag string) string {
+	return "HEED_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// usageError is a mistake in how the command was called.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usage(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+)
+
+// output writes results to stdout and remarks to stderr, one whole line at a time, and remembers the first failure of
+// stdout: a full disk must not look like success.
+type output struct {
+	mu             sync.Mutex
+	stdout, stderr io.Writer
+	failed         error
+}
+
+// outputError is a result that could not be written.
+type outputError struct{ err error }
+
+func (e *outputError) Error() string {
+	return fmt.Sprintf("the output could not be written: %v: make room or write elsewhere, and run it again", e.err)
+}
+
+func (e *outputError) Unwrap() error { return e.err }
+
+// Write writes to stdout.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.failed != nil {
+		return 0, o.failed
+	}
+	n, err := o.stdout.Write(p)
+	if err != nil {
+		o.failed = &outputError{err}
+		return n, o.failed
+	}
+	return n, nil
+}
+
+// printf writes text to stdout.
+func (o *output) printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(o, format, args...)
+	return err
+}
+
+// object writes one JSON value to stdout, on one line.
+func (o *output) object(v any) error {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(o, b.String())
+	return err
+}
+
+// line writes one line to stderr, whatever is in it: a line break or a control character from elsewhere does not pass.
+func (o *output) line(format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, _ = io.WriteString(o.stderr, oneLine(fmt.Sprintf(format, args...))+"\n")
+}
+
+func (o *output) err() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.failed
+}
+
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069:
+			return -1
+		}
+		return r
+	}, s)
+}
