@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,12 +17,15 @@ type app struct {
 	out     *output
 	json    bool
 	verbose bool
+	env     func(string) (string, bool)
+
+	transport http.RoundTripper // nil: the network; tests have one in memory
 }
 
 // run executes one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, env func(string) (string, bool)) int {
-	a := &app{out: &output{stdout: stdout, stderr: stderr}}
-	root := a.root(env)
+	a := &app{out: &output{stdout: stdout, stderr: stderr}, env: env}
+	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -37,7 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, env func(
 	return code
 }
 
-func (a *app) root(env func(string) (string, bool)) *cobra.Command {
+func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "heed",
 		Short:         "Log in by OAuth device flow, make requests that wait right, keep an event stream alive",
@@ -48,7 +52,7 @@ func (a *app) root(env func(string) (string, bool)) *cobra.Command {
 			return cmd.Help()
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return fromEnvironment(cmd.Flags(), env)
+			return fromEnvironment(cmd.Flags(), a.env)
 		},
 	}
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON instead of text")
@@ -56,7 +60,7 @@ func (a *app) root(env func(string) (string, bool)) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage("%s: see '%s --help'", err, cmd.CommandPath())
 	})
-	root.AddCommand(a.explain())
+	root.AddCommand(a.login(), a.get(), a.tail(), a.explain(), a.demo())
 	for _, cmd := range root.Commands() {
 		asUsage(cmd)
 	}

@@ -3,22 +3,74 @@ package main
 import (
 	"context"
 	"errors"
+
+	"github.com/heed-sdk/heed/auth"
+	"github.com/heed-sdk/heed/requests"
+	"github.com/heed-sdk/heed/stream"
 )
 
-// The exit codes are stable: scripts branch on them.
+// The exit codes are stable: scripts branch on them. Those of requests are requests.Code's, and the others follow them.
 const (
 	exitUsage       = 1
 	exitOutput      = 11
 	exitInterrupted = 130
 )
 
+const exitCodes = `Exit codes: 0 done; 1 wrong use; 2 not found; 3 log in (again); 4 forbidden or denied; 5 rate limit; 6 no answer;
+7 an answer that is of no use; 8 ambiguous; 9 invalid; 10 limit exceeded; 11 the output could not be written; 130 interrupted.`
+
 // verdict returns the exit code of an error and the one line that says what to do about it.
 func verdict(ctx context.Context, err error) (int, string) {
-	if _, ok := errors.AsType[*outputError](err); ok {
+	var (
+		output  *outputError
+		request *requests.Error
+		login   *auth.DeviceError
+		ended   *stream.Error
+		broken  *brokenOff
+		demo    *demoError
+	)
+	switch {
+	case errors.As(err, &output):
 		return exitOutput, err.Error()
-	}
-	if ctx.Err() != nil {
-		return exitInterrupted, "interrupted: nothing was left half done"
+	case ctx.Err() != nil:
+		return exitInterrupted, "interrupted: run it again when you are ready"
+	case errors.As(err, &request):
+		return request.ExitCode(), err.Error()
+	case errors.As(err, &login):
+		return loginCode(login), err.Error()
+	case errors.As(err, &ended):
+		return streamCode(ended), err.Error()
+	case errors.As(err, &demo):
+		return demo.ExitCode(), err.Error()
+	case errors.As(err, &broken), errors.Is(err, context.DeadlineExceeded):
+		return requests.CodeNetwork.ExitCode(), err.Error()
 	}
 	return exitUsage, err.Error()
+}
+
+func loginCode(e *auth.DeviceError) int {
+	switch {
+	case errors.Is(e, auth.ErrAccessDenied):
+		return requests.CodeForbidden.ExitCode()
+	case errors.Is(e, auth.ErrExpired):
+		return requests.CodeAuthRequired.ExitCode()
+	case errors.Is(e, auth.ErrTransport), errors.Is(e, auth.ErrUnavailable):
+		return requests.CodeNetwork.ExitCode()
+	}
+	return requests.CodeAPI.ExitCode()
+}
+
+func streamCode(e *stream.Error) int {
+	var refused *stream.AttemptError
+	switch {
+	case errors.Is(e, stream.Usage):
+		return exitUsage
+	case errors.Is(e, stream.AuthorizationFailed):
+		return requests.CodeAuthRequired.ExitCode()
+	case errors.As(e, &refused) && (refused.Status == 404 || refused.Status == 410):
+		return requests.CodeNotFound.ExitCode()
+	case errors.As(e, &refused) && refused.Status == 0:
+		return requests.CodeNetwork.ExitCode()
+	}
+	return requests.CodeAPI.ExitCode()
 }

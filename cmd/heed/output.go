@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 )
@@ -48,14 +49,42 @@ func (o *output) printf(format string, args ...any) error {
 
 // object writes one JSON value to stdout, on one line.
 func (o *output) object(v any) error {
+	line, err := jsonLine(v)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(o, line)
+	return err
+}
+
+// remark writes one JSON value to stderr, on one line.
+func (o *output) remark(v any) error {
+	line, err := jsonLine(v)
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, _ = io.WriteString(o.stderr, line)
+	return nil
+}
+
+// terminal reports whether somebody is looking at stderr.
+func (o *output) terminal() bool {
+	f, ok := o.stderr.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+func jsonLine(v any) (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return err
-	}
-	_, err := io.WriteString(o, b.String())
-	return err
+	err := enc.Encode(v)
+	return b.String(), err
 }
 
 // line writes one line to stderr, whatever is in it: a line break or a control character from elsewhere does not pass.

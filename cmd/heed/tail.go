@@ -1,0 +1,145 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/oauth2"
+
+	"github.com/heed-sdk/heed/delay"
+	"github.com/heed-sdk/heed/stream"
+	"github.com/heed-sdk/heed/stream/websocket"
+)
+
+func (a *app) tail() *cobra.Command {
+	var (
+		subprotocols []string
+		headers      []string
+		staleness    time.Duration
+		count        int
+	)
+	cmd := &cobra.Command{
+		Use:   "tail URL",
+		Short: "Follow a WebSocket and reconnect as the server asks",
+		Long: `Connect to a WebSocket (wss://, or ws:// on this machine), print each message as a line, and come back whenever the
+connection ends, waiting as the server asks. What happens is told on standard error.
+
+The access token in ` + tokenVariable + `, if there is one, is sent with each handshake. Ctrl-C ends it.`,
+		Example: `  heed tail wss://events.example.com/live
+  heed tail --json --count 10 ws://localhost:8080/live`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			u, err := url.Parse(args[0])
+			if err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
+				return usage("that is not an address of the form wss://host/path")
+			}
+			if staleness < 0 || count < 0 {
+				return usage("--staleness and --count are not negative")
+			}
+			header := http.Header{}
+			for _, h := range headers {
+				name, value, ok := strings.Cut(h, ":")
+				if !ok {
+					return usage("--header takes 'Name: value'")
+				}
+				header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+			}
+			cfg := stream.Config{
+				Dialer: websocket.Dialer{
+					URL: args[0], Client: &http.Client{Transport: a.transport}, Header: header, Subprotocols: subprotocols,
+				},
+				Staleness: staleness,
+				WakeCheck: 5 * time.Second,
+				Trace:     a.tailTrace(),
+			}
+			if token, ok := a.env(tokenVariable); ok && token != "" {
+				cfg.Credential = stream.Tokens(oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token}))
+			}
+			return a.follow(cmd, cfg, count)
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&subprotocols, "subprotocol", nil, "a subprotocol to offer; may be given several times, best first")
+	f.StringArrayVarP(&headers, "header", "H", nil, "a header of the handshake, 'Name: value'; may be given several times")
+	f.DurationVar(&staleness, "staleness", 0, "give a connection up when nothing came for so long (0: never)")
+	f.IntVar(&count, "count", 0, "end after so many messages (0: go on)")
+	return cmd
+}
+
+// follow prints messages until the stream ends, or enough have come.
+func (a *app) follow(cmd *cobra.Command, cfg stream.Config, count int) error {
+	s := stream.Reconnect(cfg)
+	defer s.Close()
+	n := 0
+	for msg, err := range s.Messages(cmd.Context()) {
+		if err != nil {
+			return err
+		}
+		if err := a.message(msg); err != nil {
+			return err
+		}
+		if n++; n == count {
+			return nil
+		}
+	}
+	return cmd.Context().Err()
+}
+
+func (a *app) message(msg stream.Message) error {
+	if !a.json {
+		return a.out.printf("%s\n", msg.Data)
+	}
+	line := struct {
+		ID     string `json:"id,omitempty"`
+		Type   string `json:"type,omitempty"`
+		Data   string `json:"data"`
+		Base64 bool   `json:"base64,omitempty"`
+	}{msg.ID, msg.Type, string(msg.Data), msg.Binary}
+	if msg.Binary {
+		line.Data = base64.StdEncoding.EncodeToString(msg.Data)
+	}
+	return a.out.object(line)
+}
+
+// tailTrace tells on standard error what happens to the connection.
+func (a *app) tailTrace() *stream.Trace {
+	say := func(event, text string, more map[string]any) {
+		if !a.json {
+			a.out.line("%s", text)
+			return
+		}
+		if more == nil {
+			more = map[string]any{}
+		}
+		more["event"] = event
+		_ = a.out.remark(more)
+	}
+	return &stream.Trace{
+		Connected: func(i stream.ConnectedInfo) {
+			say("connected", "connected", map[string]any{"attempt": i.Attempt})
+		},
+		Failed: func(i stream.FailedInfo) {
+			say("failed", fmt.Sprintf("attempt %d failed: %v", i.Attempt, i.Err), map[string]any{"attempt": i.Attempt, "status": i.Err.Status})
+		},
+		Stale: func(i stream.StaleInfo) {
+			say("stale", fmt.Sprintf("nothing came for %s", i.Silence.Round(time.Second)), nil)
+		},
+		Disconnected: func(i stream.DisconnectedInfo) {
+			if i.By != stream.ByConsumer {
+				say("disconnected", fmt.Sprintf("disconnected: %v", i.Err), map[string]any{"attempt": i.Attempt})
+			}
+		},
+		Waiting: func(w delay.Wait) {
+			if a.json {
+				_ = a.out.remark(waitEvent(w))
+				return
+			}
+			a.out.line("%s", w)
+		},
+	}
+}
