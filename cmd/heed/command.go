@@ -47,7 +47,14 @@ func (a *app) root() *cobra.Command {
 		Short:         "Log in by OAuth device flow, make requests that wait right, keep an event stream alive",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Long: "Log in by OAuth device flow, make requests that wait as the server asks, keep an event stream alive.\n\n" +
+			"Every flag can be set by a variable: --client-id by HEED_CLIENT_ID.\n\n" + exitCodes,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("%s is not a command: see 'heed --help'", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
@@ -58,6 +65,9 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON instead of text")
 	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "say on standard error what happens, every wait included")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			return usage("--%s does not take %q: see '%s --help'", invalid.GetFlag().Name, invalid.GetValue(), cmd.CommandPath())
+		}
 		return usage("%s: see '%s --help'", err, cmd.CommandPath())
 	})
 	root.AddCommand(a.login(), a.get(), a.tail(), a.explain(), a.demo())
@@ -74,8 +84,8 @@ func asUsage(cmd *cobra.Command) {
 		check = cobra.NoArgs
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usage("%s: see '%s --help'", err, cmd.CommandPath())
+		if check(cmd, args) != nil {
+			return usage("the command is '%s': see '%s --help'", strings.TrimSuffix(cmd.UseLine(), " [flags]"), cmd.CommandPath())
 		}
 		return nil
 	}

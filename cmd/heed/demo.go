@@ -26,8 +26,8 @@ func (a *app) demo() *cobra.Command {
 whole job against them over real HTTP and WebSocket: log in, make requests, download, follow a stream, catch up.
 Every wait is shown as it begins. It needs no network and no set-up.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !(speed >= 0.1 && speed <= 100) {
-				return usage("--speed is a number from 0.1 to 100")
+			if !(speed >= 0.1 && speed <= 50) {
+				return usage("--speed is a number from 0.1 to 50")
 			}
 			d := newDemo(a, speed)
 			err := d.run(cmd.Context())
@@ -90,7 +90,7 @@ func (d *demo) run(ctx context.Context) error {
 		run         func(context.Context) error
 	}{
 		{"login", "Log in by device flow: slowed down, throttled, and once cut off", d.login},
-		{"requests", "Three requests to an API that allows one every 8 s", d.requests},
+		{"requests", "Three requests to an API that throttles two of them", d.requests},
 		{"download", "A download in two hops, from a busy API to a signed address", d.download},
 		{"stream", "A stream whose server restarts", d.stream},
 		{"catch-up", "A catch-up poll that is throttled", d.catchUp},

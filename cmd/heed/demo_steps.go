@@ -79,14 +79,14 @@ func (d *demo) client(origin string) (*requests.Client, error) {
 }
 
 func (d *demo) requests(ctx context.Context) error {
-	limited := &fakes.Limited{Clock: d.clock, Every: 8 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer "+d.token {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		_, _ = io.WriteString(w, "project "+r.URL.Path)
-	})}
-	origin, err := d.serve(limited)
+	throttled := fakes.Answer{Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"8"}}}
+	api := fakes.NewAPI(
+		fakes.Answer{Body: "project /1"},
+		throttled, fakes.Answer{Body: "project /2"},
+		throttled, fakes.Answer{Body: "project /3"},
+	)
+	api.Clock = d.clock
+	origin, err := d.serve(api)
 	if err != nil {
 		return err
 	}
@@ -115,15 +115,20 @@ func (d *demo) requests(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, w := range d.waits {
-		if w.For != w.Server {
-			return fmt.Errorf("a wait of %v where the server asked for %v", w.For, w.Server)
+	if err := d.waited(8*time.Second, 8*time.Second); err != nil {
+		return err
+	}
+	for _, r := range api.Received() {
+		if r.Header.Get("Authorization") != "Bearer "+d.token {
+			return fmt.Errorf("a request came without the token")
 		}
 	}
-	if len(d.waits) != 2 {
-		return fmt.Errorf("%d waits in place of 2", len(d.waits))
+	for i, w := range api.Waits() {
+		if i%2 == 1 && w < 8*time.Second {
+			return fmt.Errorf("the API was asked again after %v", w)
+		}
 	}
-	return clean(limited.Violations())
+	return clean(api.Violations())
 }
 
 func (d *demo) download(ctx context.Context) error {
@@ -185,6 +190,8 @@ func (d *demo) stream(ctx context.Context) error {
 		Dialer:     websocket.Dialer{URL: "ws" + strings.TrimPrefix(origin, "http")},
 		Credential: stream.Tokens(oauth2.StaticTokenSource(&oauth2.Token{AccessToken: d.token})),
 		Clock:      d.clock,
+		// On the fast clock the default could be too little for a busy machine.
+		HandshakeDeadline: time.Minute,
 		Trace: &stream.Trace{
 			Waiting: d.wait,
 			Disconnected: func(i stream.DisconnectedInfo) {

@@ -83,4 +83,3 @@ func (s *restartingServer) violations() []string {
 	defer s.mu.Unlock()
 	return append([]string(nil), s.complains...)
 }
-

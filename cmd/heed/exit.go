@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/heed-sdk/heed/auth"
 	"github.com/heed-sdk/heed/requests"
@@ -35,7 +36,7 @@ func verdict(ctx context.Context, err error) (int, string) {
 	case ctx.Err() != nil:
 		return exitInterrupted, "interrupted: run it again when you are ready"
 	case errors.As(err, &request):
-		return request.ExitCode(), err.Error()
+		return request.ExitCode(), err.Error() + advice(request)
 	case errors.As(err, &login):
 		return loginCode(login), err.Error()
 	case errors.As(err, &ended):
@@ -46,6 +47,28 @@ func verdict(ctx context.Context, err error) (int, string) {
 		return requests.CodeNetwork.ExitCode(), err.Error()
 	}
 	return exitUsage, err.Error()
+}
+
+// advice says what to do about a failed request, where the server has not.
+func advice(e *requests.Error) string {
+	switch {
+	case e.Hint != "" || e.Code == requests.CodeUsage:
+		return ""
+	case e.RetryAfter > 0:
+		return fmt.Sprintf(": try again in %v", e.RetryAfter)
+	}
+	switch e.Code {
+	case requests.CodeNetwork:
+		return ": check the address and the connection, and run it again"
+	case requests.CodeAuthRequired:
+		return ": put an access token that is good for it into " + tokenVariable
+	case requests.CodeRateLimit:
+		return ": try again later"
+	}
+	if e.Retryable {
+		return ": try again later"
+	}
+	return ""
 }
 
 func loginCode(e *auth.DeviceError) int {
@@ -69,6 +92,8 @@ func streamCode(e *stream.Error) int {
 		return requests.CodeAuthRequired.ExitCode()
 	case errors.As(e, &refused) && (refused.Status == 404 || refused.Status == 410):
 		return requests.CodeNotFound.ExitCode()
+	case errors.As(e, &refused) && refused.Status == 0 && refused.Class == stream.Permanent:
+		return exitUsage
 	case errors.As(e, &refused) && refused.Status == 0:
 		return requests.CodeNetwork.ExitCode()
 	}

@@ -124,6 +124,9 @@ func (a *app) tailTrace() *stream.Trace {
 			say("connected", "connected", map[string]any{"attempt": i.Attempt})
 		},
 		Failed: func(i stream.FailedInfo) {
+			if i.Err.Class == stream.Permanent {
+				return // it is the command's last word
+			}
 			say("failed", fmt.Sprintf("attempt %d failed: %v", i.Attempt, i.Err), map[string]any{"attempt": i.Attempt, "status": i.Err.Status})
 		},
 		Stale: func(i stream.StaleInfo) {
