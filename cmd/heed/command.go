@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 
@@ -19,16 +20,28 @@ type app struct {
 	verbose bool
 	env     func(string) (string, bool)
 
-	transport http.RoundTripper // nil: the network; tests have one in memory
+	// The network; tests have one in memory.
+	transport http.RoundTripper // nil: http.DefaultTransport
+	listen    func() (net.Listener, error)
 }
 
 // run executes one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, env func(string) (string, bool)) int {
-	a := &app{out: &output{stdout: stdout, stderr: stderr}, env: env}
+	a := &app{
+		out: &output{stdout: stdout, stderr: stderr},
+		env: env,
+		listen: func() (net.Listener, error) {
+			return new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+		},
+	}
+	return a.execute(ctx, args)
+}
+
+func (a *app) execute(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(a.out)
+	root.SetErr(a.out.stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		err = a.out.err()

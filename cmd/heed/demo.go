@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -176,13 +175,20 @@ func (d *demo) waited(want ...time.Duration) error {
 
 // serve serves a handler on loopback until the demo is over and returns its origin.
 func (d *demo) serve(h http.Handler) (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := d.app.listen()
 	if err != nil {
 		return "", fmt.Errorf("no port on loopback could be opened: %w", err)
 	}
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
-	go func() { _ = srv.Serve(l) }()
-	d.close = append(d.close, func() { _ = srv.Close() })
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = srv.Serve(l)
+	}()
+	d.close = append(d.close, func() {
+		_ = srv.Close()
+		<-done
+	})
 	return "http://" + l.Addr().String(), nil
 }
 

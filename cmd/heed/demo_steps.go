@@ -42,7 +42,8 @@ func (d *demo) login(ctx context.Context) error {
 		Prompter: auth.PrompterFunc(func(_ context.Context, p auth.Prompt) error {
 			return d.note("the user is shown the code %s", p.UserCode)
 		}),
-		Clock: d.clock,
+		HTTPClient: d.http(),
+		Clock:      d.clock,
 		OnEvent: func(e auth.Event) {
 			if w, ok := e.(auth.Waiting); ok {
 				d.wait(w.Wait)
@@ -68,10 +69,12 @@ func (d *demo) login(ctx context.Context) error {
 	return clean(as.Violations())
 }
 
+func (d *demo) http() *http.Client { return &http.Client{Transport: d.app.transport} }
+
 // client is a client of an API whose waits are shown.
 func (d *demo) client(origin string) (*requests.Client, error) {
 	return requests.NewClient(origin, &requests.Transport{
-		Base:   &http.Transport{DisableKeepAlives: true},
+		Base:   d.app.transport,
 		Tokens: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: d.token}),
 		Clock:  d.clock,
 		Hooks:  requests.Hooks{OnWait: d.wait},
@@ -187,7 +190,7 @@ func (d *demo) stream(ctx context.Context) error {
 		return err
 	}
 	s := stream.Reconnect(stream.Config{
-		Dialer:     websocket.Dialer{URL: "ws" + strings.TrimPrefix(origin, "http")},
+		Dialer:     websocket.Dialer{URL: "ws" + strings.TrimPrefix(origin, "http"), Client: d.http()},
 		Credential: stream.Tokens(oauth2.StaticTokenSource(&oauth2.Token{AccessToken: d.token})),
 		Clock:      d.clock,
 		// On the fast clock the default could be too little for a busy machine.
@@ -246,6 +249,7 @@ func (d *demo) catchUp(ctx context.Context) error {
 		return err
 	}
 	poll := stream.HTTPPoll[int]{
+		Client: d.http(),
 		Request: func(ctx context.Context, position string) (*http.Request, error) {
 			return http.NewRequestWithContext(ctx, http.MethodGet, origin+"/?since="+position, nil)
 		},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -88,6 +89,7 @@ The code goes to standard error and the result to standard output.`,
 			if err != nil {
 				return err
 			}
+			flow.HTTPClient = &http.Client{Transport: a.transport}
 			flow.Prompter = auth.PrompterFunc(func(ctx context.Context, p auth.Prompt) error {
 				return a.prompt(ctx, p, f.noBrowser)
 			})
