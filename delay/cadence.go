@@ -22,6 +22,7 @@ func NewCadence(interval time.Duration) *Cadence {
 	if interval <= 0 {
 		interval = DevicePoll.Row().Local.Base
 	}
+	interval = min(interval, MaxWait) // as everywhere, so that slow_down never shortens it
 	return &Cadence{interval: interval, backoff: interval}
 }
 

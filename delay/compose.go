@@ -339,11 +339,11 @@ func (w Wait) MarshalJSON() ([]byte, error) {
 		Cause   string     `json:"cause,omitempty"`
 		Until   *time.Time `json:"until,omitempty"`
 	}{
-		Loop: w.Loop.String(), Reason: w.Explain(), Local: w.Local.Seconds(), Wait: w.For.Seconds(),
+		Loop: w.Loop.String(), Reason: w.Explain(), Local: inSeconds(w.Local), Wait: inSeconds(w.For),
 		Attempt: w.Attempt, Of: w.Of, Cause: w.Cause,
 	}
 	if w.Server > 0 {
-		s := w.Server.Seconds()
+		s := inSeconds(w.Server)
 		out.Server = &s
 	}
 	if !w.Until.IsZero() {
@@ -351,3 +351,7 @@ func (w Wait) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(out)
 }
+
+// inSeconds is the float that prints as d does; Duration.Seconds adds two floats and prints 1.23456789 s with a stray 1
+// at the end.
+func inSeconds(d time.Duration) float64 { return float64(d) / float64(time.Second) }

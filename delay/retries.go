@@ -52,7 +52,7 @@ func (l Loop) OwnRetries(base, ceiling time.Duration, attempts int, r Rand) *Ret
 // says no when the attempts are used up, when the schedule stops, and when the wait is over the limit; the Wait then
 // still carries what the server asked for.
 func (r *Retries) Next(after RetryAfter) (Wait, bool) {
-	return r.next(r.schedule, after)
+	return r.next(0, after)
 }
 
 // NextUnheeded is Next for a failure whose header must not be read, such as a refused credential.
@@ -68,21 +68,21 @@ func (r *Retries) NextSpread(width time.Duration) (Wait, bool) {
 	if r.n > 0 || width <= r.local.Term(1) {
 		return r.Next(RetryAfter{})
 	}
-	r.schedule.NextBackOff()
-	w, ok := r.next(constant(r.rand.draw(width)), RetryAfter{})
+	w, ok := r.next(width, RetryAfter{})
 	w.Reason = Spread
 	return w, ok
 }
 
 // NextWoken is Next after the machine was asleep: uniform(0, 2 s), whatever the count is.
 func (r *Retries) NextWoken() (Wait, bool) {
-	r.schedule.NextBackOff()
-	w, ok := r.next(constant(r.rand.draw(2*time.Second)), RetryAfter{})
+	w, ok := r.next(2*time.Second, RetryAfter{})
 	w.Reason = Woken
 	return w, ok
 }
 
-func (r *Retries) next(schedule backoff.BackOff, after RetryAfter) (Wait, bool) {
+// next takes a width to draw from in place of the schedule's delay. The schedule moves on all the same, and its Stop
+// counts.
+func (r *Retries) next(width time.Duration, after RetryAfter) (Wait, bool) {
 	if r.n < math.MaxInt {
 		r.n++
 	}
@@ -90,9 +90,12 @@ func (r *Retries) next(schedule backoff.BackOff, after RetryAfter) (Wait, bool) 
 	if r.n >= r.attempts {
 		return w, false
 	}
-	local := schedule.NextBackOff()
+	local := r.schedule.NextBackOff()
 	if local == backoff.Stop {
 		return w, false
+	}
+	if width > 0 {
+		local = r.rand.draw(width)
 	}
 	w = r.loop.Compose(local, after)
 	w.Attempt, w.Of = r.n, r.of()
@@ -125,8 +128,3 @@ func (r *Retries) Rebase(base time.Duration) {
 	r.local.Base = min(max(base, minBase), r.local.Ceiling)
 	r.schedule = r.local.schedule(r.rand, r.n)
 }
-
-type constant time.Duration
-
-func (c constant) NextBackOff() time.Duration { return time.Duration(c) }
-func (constant) Reset()                       {}

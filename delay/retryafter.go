@@ -156,7 +156,7 @@ func fraction(whole int64, rest string) (time.Duration, bool) {
 	if len(rest) < 2 || rest[0] != '.' {
 		return 0, false
 	}
-	var ms time.Duration
+	ms := int64(0)
 	up := false
 	for i := 1; i < len(rest); i++ {
 		c := rest[i]
@@ -164,7 +164,7 @@ func fraction(whole int64, rest string) (time.Duration, bool) {
 		case c < '0' || c > '9':
 			return 0, false
 		case i <= 3:
-			ms = ms*10 + time.Duration(c-'0')
+			ms = ms*10 + int64(c-'0')
 		case c != '0':
 			up = true
 		}
@@ -175,6 +175,6 @@ func fraction(whole int64, rest string) (time.Duration, bool) {
 	if up {
 		ms++
 	}
-	d := time.Duration(min(whole, int64(MaxWait/time.Second)))*time.Second + ms*time.Millisecond
+	d := time.Duration(min(whole, int64(MaxWait/time.Second)))*time.Second + time.Duration(ms)*time.Millisecond
 	return min(d, MaxWait), d > 0
 }

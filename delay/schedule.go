@@ -81,7 +81,7 @@ func (l Local) Longest(n int) time.Duration {
 	if l.Jitter == PollCadence {
 		return l.Base
 	}
-	return l.Term(n) + l.Extra
+	return add(l.Term(n), l.Extra)
 }
 
 // Schedule returns the operand as a schedule that draws from r.
@@ -112,8 +112,15 @@ func Exponential(base, ceiling time.Duration) backoff.BackOff {
 		backoff.WithMultiplier(2),
 		backoff.WithRandomizationFactor(0),
 		backoff.WithMaxElapsedTime(0),
+		backoff.WithClockProvider(stopped{}),
 	)
 }
+
+// stopped is the clock of a schedule without an end: what has elapsed is of no interest, and asking a real clock costs
+// more than the rest of a decision.
+type stopped struct{}
+
+func (stopped) Now() time.Time { return time.Time{} }
 
 // FullJitter draws each delay uniformly from 0 to what b says. The library's own randomisation is a band around the
 // interval, which goes past the ceiling and cannot express this.
@@ -140,7 +147,7 @@ func (j jittered) NextBackOff() time.Duration {
 }
 
 // Linear returns step, 2·step, 3·step and so on, saturating. The library has no such schedule.
-func Linear(step time.Duration) backoff.BackOff { return &linear{step: step} }
+func Linear(step time.Duration) backoff.BackOff { return &linear{step: max(step, 0)} }
 
 type linear struct{ step, last time.Duration }
 

@@ -2,6 +2,7 @@ package delay
 
 import (
 	"container/heap"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ const (
 type Timers struct {
 	clock clock.Clock // nil when the owner of the registry moves time itself
 	now   func() time.Time
+	real  bool // the clock is package time's
 
 	mu      sync.Mutex
 	queue   queue
@@ -51,7 +53,7 @@ func TimersOn(c clock.Clock) *Timers {
 	if c == nil {
 		c = clock.New()
 	}
-	return &Timers{clock: c, now: c.Now}
+	return &Timers{clock: c, now: c.Now, real: reflect.TypeOf(c) == reflect.TypeOf(clock.New())}
 }
 
 // ManualTimers returns a registry without an alarm: whoever owns it moves the time that now reports and calls Fire. It is

@@ -2,6 +2,7 @@ package delay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -78,10 +79,11 @@ func Ended(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if cause := context.Cause(ctx); cause != err {
+	cause := context.Cause(ctx)
+	if !errors.Is(cause, err) {
 		return fmt.Errorf("%w: %w", err, cause)
 	}
-	return err
+	return cause // err itself, or something that says more
 }
 
 // TimeoutError is the cause of a context that WithTimeout ended. It is a context.DeadlineExceeded to errors.Is, and a
@@ -128,12 +130,14 @@ func (s *Timers) WithTimeout(ctx context.Context, kind Kind, d time.Duration) (c
 }
 
 // deadline returns the earlier of the deadline that WithTimeout gave ctx and its own. Its own is an instant of package
-// time, so it counts only when the clock is real: when its instants carry a monotonic reading.
+// time, so it counts only when the clock is real: package time's, or one whose instants carry a monotonic reading, which
+// those of a bubble of testing/synctest do not.
 func (s *Timers) deadline(ctx context.Context, now time.Time) (at time.Time, ok bool) {
-	if d, found := ctx.Value(deadlineKey{}).(deadline); found && d.timers == s {
+	if d, found := ctx.Value(deadlineKey{}).(deadline); found && (d.timers == s || d.timers.real && s.real) {
 		at, ok = d.at, true
 	}
-	if own, found := ctx.Deadline(); found && now != now.Round(0) && (!ok || own.Before(at)) {
+	isReal := s.real || now != now.Round(0)
+	if own, found := ctx.Deadline(); found && isReal && (!ok || own.Before(at)) {
 		at, ok = own, true
 	}
 	return at, ok

@@ -20,8 +20,15 @@ type Clock struct {
 
 	mu       sync.Mutex
 	now      time.Time
+	steps    map[*delay.Timer]steps
 	mockUsed bool
 	moving   sync.Mutex
+}
+
+// steps is how far the wall clock was stepped since a timer was armed, and how often.
+type steps struct {
+	by time.Duration
+	n  int
 }
 
 var _ clock.Clock = (*Clock)(nil)
@@ -55,25 +62,53 @@ func (c *Clock) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
 func (c *Clock) Advance(d time.Duration) {
 	c.moving.Lock()
 	defer c.moving.Unlock()
-	end := c.Now().Add(d)
 	for {
-		armed, _ := c.timers.Outstanding()
-		if len(armed) == 0 || armed[0].Deadline().After(end) {
+		next, in := c.next()
+		if next == nil || in > d {
 			break
 		}
-		c.moveTo(armed[0].Deadline())
-		c.timers.Fire(armed[0])
+		c.moveTo(c.Now().Add(in))
+		d -= in
+		c.timers.Fire(next)
 	}
-	c.moveTo(end)
+	c.moveTo(c.Now().Add(d))
+}
+
+// next returns the timer that fires next, and how long from now.
+func (c *Clock) next() (next *delay.Timer, in time.Duration) {
+	armed, _ := c.timers.Outstanding()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var most int
+	for _, t := range armed {
+		s := c.steps[t]
+		left := max(t.Deadline().Add(s.by).Sub(c.now), 0)
+		// Of a tie, the one that saw more steps was created earlier.
+		if next == nil || left < in || left == in && s.n > most {
+			next, in, most = t, left, s.n
+		}
+	}
+	return next, in
 }
 
 // Add is Advance.
 func (c *Clock) Add(d time.Duration) { c.Advance(d) }
 
-// StepWall moves what Now reports without any time passing for the timers, as when somebody sets the wall clock. Timers
-// keep their delay only as far as their deadline is ahead of the new time, so step before arming, or while a single
-// timer is fired by name.
-func (c *Clock) StepWall(d time.Duration) { c.moveTo(c.Now().Add(d)) }
+// StepWall moves what Now reports without any time passing for the timers, as when somebody sets the wall clock: each
+// timer armed before still fires after its delay. Deadline and the order of Armed go by what Now reported when the timer
+// was armed.
+func (c *Clock) StepWall(d time.Duration) {
+	armed, _ := c.timers.Outstanding()
+	c.mu.Lock()
+	stepped := make(map[*delay.Timer]steps, len(armed)) // a new one, so that timers no longer armed are forgotten
+	for _, t := range armed {
+		s := c.steps[t]
+		stepped[t] = steps{s.by + d, s.n + 1}
+	}
+	c.steps = stepped
+	c.mu.Unlock()
+	c.moveTo(c.Now().Add(d))
+}
 
 // FireNext fires the earliest timer of a kind without moving time and returns the delay it was armed with; ok is false
 // when there is none.
@@ -158,3 +193,13 @@ func (c *Clock) Ticker(d time.Duration) *clock.Ticker { return c.use().Ticker(d)
 
 // Timer is clock.Mock's.
 func (c *Clock) Timer(d time.Duration) *clock.Timer { return c.use().Timer(d) }
+
+// WithDeadline is clock.Mock's.
+func (c *Clock) WithDeadline(parent context.Context, at time.Time) (context.Context, context.CancelFunc) {
+	return c.use().WithDeadline(parent, at)
+}
+
+// WithTimeout is clock.Mock's.
+func (c *Clock) WithTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return c.use().WithTimeout(parent, d)
+}

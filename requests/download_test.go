@@ -1,0 +1,373 @@
+package requests_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/heed-sdk/heed/internal/fakes"
+	"github.com/heed-sdk/heed/requests"
+)
+
+func to(location string) fakes.Answer {
+	return fakes.Answer{Status: 302, Header: http.Header{"Location": {location}}}
+}
+
+// twoHops is a rig with a storage at https://files.test besides the API.
+func twoHops(t *testing.T, first, second []fakes.Answer, run func(r *rig, c *requests.Client, storage *fakes.API)) {
+	t.Helper()
+	bubble(t, first, func(r *rig) {
+		storage := fakes.NewAPI(second...)
+		r.net.Serve(r.t, "files.test", storage)
+		tr := r.transport()
+		tr.Tokens = &source{}
+		run(r, r.client(tr), storage)
+		for _, v := range storage.Violations() {
+			r.t.Error(v)
+		}
+	})
+}
+
+func TestDownload(t *testing.T) {
+	file := fakes.Answer{Body: "pixels", Header: http.Header{
+		"Content-Type": {"image/png"}, "Content-Disposition": {`attachment; filename="logo.png"`}, "Etag": {`"v1"`},
+	}}
+	twoHops(t, []fakes.Answer{{Status: 503}, to("https://files.test/abc?sig=s3cret")}, []fakes.Answer{file},
+		func(r *rig, c *requests.Client, storage *fakes.API) {
+			ctx := requests.WithIdempotencyKey(r.t.Context(), "k")
+			d, err := c.Download(ctx, "https://elsewhere.test/blobs/7/download?disposition=inline#top")
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			defer d.Body.Close()
+			body, _ := io.ReadAll(d.Body)
+			if string(body) != "pixels" || d.ContentType != "image/png" || d.Length != 6 || d.FileName != "logo.png" || d.Validator != `"v1"` || d.Offset != 0 {
+				r.t.Errorf("%q, %+v", body, d)
+			}
+			r.waits(time.Second)
+			for _, got := range r.api.Received() {
+				if got.URL != "/blobs/7/download?disposition=inline" || got.Header.Get("Authorization") != "Bearer t1" {
+					r.t.Errorf("hop 1 was %s with %v", got.URL, got.Header)
+				}
+			}
+			got := storage.Received()[0]
+			for name := range got.Header {
+				if name != "User-Agent" && name != "Accept-Encoding" && name != "Connection" {
+					r.t.Errorf("hop 2 had %s", name)
+				}
+			}
+			if got.URL != "/abc?sig=s3cret" {
+				r.t.Errorf("hop 2 was %s", got.URL)
+			}
+		})
+}
+
+func TestFirstHop(t *testing.T) {
+	header := func(status int, name, value string) fakes.Answer {
+		return fakes.Answer{Status: status, Header: http.Header{name: {value}}}
+	}
+	location := func(status int) fakes.Answer { return header(status, "Location", "https://files.test/f") }
+	tests := []struct {
+		name   string
+		first  []fakes.Answer
+		second int // requests that reach the storage
+		code   requests.Code
+		status int
+		text   string
+	}{
+		{name: "301", first: []fakes.Answer{location(301)}, second: 1},
+		{name: "303", first: []fakes.Answer{location(303)}, second: 1},
+		{name: "307", first: []fakes.Answer{location(307)}, second: 1},
+		{name: "308", first: []fakes.Answer{location(308)}, second: 1},
+		{name: "300 is none", first: []fakes.Answer{location(300)}, code: requests.CodeAPI, status: 300},
+		{name: "304 is none", first: []fakes.Answer{location(304)}, code: requests.CodeAPI, status: 304},
+		{name: "no Location", first: statuses(307), code: requests.CodeAPI, status: 307, text: "no Location"},
+		{name: "no readable Location", first: []fakes.Answer{to("https://files.test/%zz?sig=s3cret")}, code: requests.CodeAPI, status: 302},
+		{name: "not https", first: []fakes.Answer{to("http://files.test/f?sig=s3cret")}, code: requests.CodeAPI, status: 302, text: "https"},
+		{name: "not http at all", first: []fakes.Answer{to("file:///etc/passwd")}, code: requests.CodeAPI, status: 302},
+		{name: "never 500", first: statuses(500), code: requests.CodeAPI, status: 500},
+		{name: "404", first: statuses(404), code: requests.CodeNotFound, status: 404},
+		{name: "all of the set", first: []fakes.Answer{{Drop: true}, retryAfter(504, "3"), location(302)}, second: 1},
+		{name: "429 exhausted", first: statuses(429, 429, 429), code: requests.CodeRateLimit, status: 429},
+		{name: "drops exhausted", first: statuses(0, 0, 0), code: requests.CodeNetwork},
+		{name: "401, then renewed", first: []fakes.Answer{{Status: 401}, location(302)}, second: 1},
+		{name: "the file itself", first: []fakes.Answer{{Status: 200, Body: "pixels"}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			twoHops(t, tt.first, []fakes.Answer{{Body: "pixels"}}, func(r *rig, c *requests.Client, storage *fakes.API) {
+				d, err := c.Download(r.t.Context(), api+"/f")
+				if n := len(storage.Received()); n != tt.second {
+					r.t.Errorf("%d requests reached the storage, want %d", n, tt.second)
+				}
+				if n := len(r.api.Received()); n != len(tt.first) {
+					r.t.Errorf("%d requests reached the API, want %d", n, len(tt.first))
+				}
+				if tt.code == "" {
+					if err != nil {
+						r.t.Fatal(err)
+					}
+					defer d.Body.Close()
+					if body, err := io.ReadAll(d.Body); string(body) != "pixels" || err != nil {
+						r.t.Errorf("%q, %v", body, err)
+					}
+					return
+				}
+				e, ok := errors.AsType[*requests.Error](err)
+				if !ok || e.Code != tt.code || e.Status != tt.status || !strings.Contains(e.Message, tt.text) || strings.Contains(err.Error(), "s3cret") {
+					r.t.Errorf("%v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestSecondHop(t *testing.T) {
+	tests := []struct {
+		name   string
+		answer fakes.Answer
+		code   requests.Code
+		status int
+		text   string
+	}{
+		{name: "503", answer: retryAfter(503, "1"), code: requests.CodeAPI, status: 503},
+		{name: "drop", answer: fakes.Answer{Drop: true}, code: requests.CodeNetwork},
+		{name: "403", answer: fakes.Answer{Status: 403, Body: `{"error":"bad signature s3cret"}`}, code: requests.CodeForbidden, status: 403},
+		{name: "401", answer: fakes.Answer{Status: 401}, code: requests.CodeAuthRequired, status: 401},
+		{name: "302", answer: to("https://api.test/further?sig=s3cret"), code: requests.CodeAPI, status: 302, text: "redirects"},
+		{name: "302 without Location", answer: fakes.Answer{Status: 302}, code: requests.CodeAPI, status: 302, text: "redirects"},
+		{name: "206 unasked", answer: fakes.Answer{Status: 206, Header: http.Header{"Content-Range": {"bytes 0-5/6"}}}, code: requests.CodeAPI, status: 206},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			first := []fakes.Answer{to("https://user:s3cret@files.test/f?sig=s3cret")}
+			twoHops(t, first, []fakes.Answer{tt.answer}, func(r *rig, c *requests.Client, storage *fakes.API) {
+				_, err := c.Download(r.t.Context(), "/f")
+				e, ok := errors.AsType[*requests.Error](err)
+				if !ok || e.Code != tt.code || e.Status != tt.status || !strings.Contains(e.Message, tt.text) || strings.Contains(fmt.Sprintf("%v %+v", err, e), "s3cret") {
+					r.t.Errorf("%v", err)
+				}
+				if len(storage.Received()) != 1 || len(r.api.Received()) != 1 || storage.Received()[0].Header.Get("Authorization") != "" {
+					r.t.Error("more, or less, than one request each without credentials")
+				}
+			})
+		})
+	}
+}
+
+// A cap of 1 is one request of the first hop; the second is another request.
+func TestDownloadBudget(t *testing.T) {
+	for _, cap := range []int{0, 1} {
+		twoHops(t, statuses(503), nil, func(r *rig, c *requests.Client, _ *fakes.API) {
+			if _, err := c.Download(requests.WithMaxAttempts(r.t.Context(), cap), "/f"); err == nil {
+				r.t.Error("no error")
+			}
+		})
+	}
+	twoHops(t, []fakes.Answer{to("https://files.test/f")}, []fakes.Answer{{Body: "x"}}, func(r *rig, c *requests.Client, _ *fakes.API) {
+		d, err := c.Download(requests.WithMaxAttempts(r.t.Context(), 1), "/f")
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		d.Body.Close()
+	})
+}
+
+func TestDownloadURLs(t *testing.T) {
+	for _, tt := range []struct{ url, want string }{
+		{"/a/b?x=1", "/a/b?x=1"},
+		{"https://evil.test/a/b", "/a/b"},
+		{"http://api.test:81/a%2Fb", "/a%2Fb"},
+		{"//evil.test/a", "/a"},
+		{"https://u:p@evil.test/", "/"},
+	} {
+		twoHops(t, []fakes.Answer{{Body: "x"}}, nil, func(r *rig, c *requests.Client, _ *fakes.API) {
+			d, err := c.Download(r.t.Context(), tt.url)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			d.Body.Close()
+			if got := r.api.Received()[0].URL; got != tt.want {
+				r.t.Errorf("%s went to %s, want %s", tt.url, got, tt.want)
+			}
+		})
+	}
+	c := clientOn(t, reply{status: 200})
+	for _, bad := range []string{"https://files.test/%zz?sig=s3cret", "mailto:s3cret@x", "https://files.test:s3cret/"} {
+		_, err := c.Download(context.Background(), bad)
+		if e, ok := errors.AsType[*requests.Error](err); !ok || e.Code != requests.CodeUsage || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// What a URL names before its host is no credential of ours, and goes nowhere.
+func TestDownloadWithoutUserinfo(t *testing.T) {
+	n := 0
+	c, err := requests.NewClient(api, &requests.Transport{Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+		n++
+		if req.URL.User != nil {
+			t.Errorf("hop %d was sent to %s", n, req.URL)
+		}
+		resp := &http.Response{StatusCode: 302, Header: http.Header{"Location": {"https://u:p@files.test/"}}, Body: http.NoBody}
+		if n == 2 {
+			// Decompressed by the transport: its offsets are not the file's.
+			resp = &http.Response{StatusCode: 200, Header: http.Header{"Etag": {`"v1"`}}, Body: http.NoBody, Uncompressed: true}
+		}
+		return resp, nil
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := c.Download(context.Background(), "https://u:p@elsewhere.test/f")
+	if err != nil || n != 2 || d.Validator != "" {
+		t.Fatalf("%+v, %v after %d requests", d, err, n)
+	}
+	d.Body.Close()
+}
+
+func TestDownloadDeadline(t *testing.T) {
+	slow := fakes.Answer{Latency: time.Minute}
+	twoHops(t, []fakes.Answer{slow}, nil, func(r *rig, c *requests.Client, _ *fakes.API) {
+		ctx, cancel := context.WithTimeout(r.t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Download(ctx, "/f")
+		if e, ok := errors.AsType[*requests.Error](err); !ok || e.Code != requests.CodeNetwork || !errors.Is(err, context.DeadlineExceeded) {
+			r.t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestResume(t *testing.T) {
+	part := func(status int, contentRange string) fakes.Answer {
+		return fakes.Answer{Status: status, Body: "rest", Header: http.Header{"Content-Range": {contentRange}}}
+	}
+	tests := []struct {
+		name   string
+		answer fakes.Answer
+		offset int64 // -1: an error
+	}{
+		{"goes on", part(206, "bytes 6-9/10"), 6},
+		{"goes on, of unknown length", part(206, "bytes 6-9/*"), 6},
+		{"the file has changed", fakes.Answer{Body: "other"}, 0},
+		{"another part", part(206, "bytes 0-9/10"), -1},
+		{"no part", part(206, ""), -1},
+		{"the file is shorter", part(416, "bytes */3"), -1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			twoHops(t, []fakes.Answer{to("https://files.test/f")}, []fakes.Answer{tt.answer}, func(r *rig, c *requests.Client, storage *fakes.API) {
+				d, err := c.DownloadFrom(r.t.Context(), "/f", 6, `"v1"`)
+				for _, got := range append(r.api.Received(), storage.Received()...) {
+					if got.Header.Get("Range") != "bytes=6-" || got.Header.Get("If-Range") != `"v1"` {
+						r.t.Errorf("sent %v", got.Header)
+					}
+				}
+				if tt.offset < 0 {
+					if err == nil {
+						r.t.Errorf("%+v", d)
+					}
+					return
+				}
+				if err != nil {
+					r.t.Fatal(err)
+				}
+				defer d.Body.Close()
+				if d.Offset != tt.offset {
+					r.t.Errorf("goes on at %d, want %d", d.Offset, tt.offset)
+				}
+			})
+		})
+	}
+	c := clientOn(t, reply{status: 200})
+	for _, bad := range []struct {
+		offset    int64
+		validator string
+	}{{-1, `"v"`}, {1, ""}} {
+		if _, err := c.DownloadFrom(context.Background(), "/f", bad.offset, bad.validator); err == nil {
+			t.Errorf("%+v was taken", bad)
+		}
+	}
+}
+
+// A whole download that broke off twice, from a host that signs and forgets.
+func TestResumeFromFileHost(t *testing.T) {
+	fakes.Bubble(t, start, func(t *testing.T) {
+		content := strings.Repeat("0123456789", 1000)
+		files := &fakes.Files{Storage: "https://files.test", Content: map[string]string{"/report.txt": content}}
+		net := fakes.NewNetwork(t)
+		net.Serve(t, "api.test", files.API())
+		net.Serve(t, "files.test", files.Store())
+		c, err := requests.NewClient(api, &requests.Transport{Base: net.Transport(), Tokens: &source{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []byte
+		var validator string
+		for _, n := range []int64{100, 2000, 1 << 20} {
+			d, err := c.DownloadFrom(t.Context(), "/report.txt", int64(len(got)), validator)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Offset != int64(len(got)) || d.FileName != "report.txt" || d.Length != int64(len(content)-len(got)) {
+				t.Errorf("%+v behind %d bytes", d, len(got))
+			}
+			data, _ := io.ReadAll(io.LimitReader(d.Body, n))
+			d.Body.Close()
+			got, validator = append(got, data...), d.Validator
+			time.Sleep(time.Hour)
+		}
+		if string(got) != content {
+			t.Errorf("got %d bytes that are not the file's", len(got))
+		}
+		for _, v := range files.Violations() {
+			t.Error(v)
+		}
+	})
+}
+
+func TestFileName(t *testing.T) {
+	for _, tt := range []struct{ disposition, path, want string }{
+		{`attachment; filename="a b.txt"`, "/x", "a b.txt"},
+		{`attachment; filename=plain.txt`, "/x", "plain.txt"},
+		{`attachment; filename="fallback.txt"; filename*=UTF-8''na%C3%AFve%20%E2%82%AC.txt`, "/x", "naïve €.txt"},
+		{`inline; filename*=utf-8'en'%e2%82%ac.txt`, "/x", "€.txt"},
+		{`attachment; filename="../../etc/passwd"`, "/x", "passwd"},
+		{`attachment; filename="C:\\Users\\me\\evil.exe"`, "/x", "evil.exe"},
+		{`attachment; filename*=UTF-8''..%2F..%2Fevil`, "/x", "evil"},
+		{`attachment; filename=".."`, "/x/real.txt", "real.txt"},
+		{`attachment; filename="a/"`, "/x/real.txt", "real.txt"},
+		{"attachment; filename*=UTF-8''a%0Ab%1B%5B31m%00.txt", "/x", "ab[31m.txt"},
+		{"attachment; filename*=UTF-8''ev%E2%80%AEgpj.exe", "/x", "evgpj.exe"},
+		{`attachment; filename="  spaced.txt  "`, "/x", "spaced.txt"},
+		{`attachment`, "/x/real.txt", "real.txt"},
+		{`;;;`, "/x/real.txt", "real.txt"},
+		{"", "/x/real.txt", "real.txt"},
+		{"", "/x/na\u00efve.txt", "naïve.txt"},
+		{"", "/x/dir/", "download"},
+		{"", "", "download"},
+		{"", "/..", "download"},
+		{`attachment; filename="` + strings.Repeat("é", 200) + `"`, "/x", strings.Repeat("é", 127)},
+	} {
+		resp := reply{status: 200, header: http.Header{"Content-Disposition": {tt.disposition}}}
+		c := clientOn(t, resp)
+		req, err := http.NewRequest("GET", api, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.URL.Path = tt.path
+		d, err := c.Download(context.Background(), req.URL.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Body.Close()
+		if d.FileName != tt.want {
+			t.Errorf("%q of %q is %q, want %q", tt.disposition, tt.path, d.FileName, tt.want)
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/heed-sdk/heed/delay"
+)
+
+// run is one consumption of a stream. It belongs to the consumer's goroutine.
+type run struct {
+	*Stream
+	observe  observer
+	ledger   ledger
+	attempts int
+	position string
+	refused  Credential // the credential that was refused last, until there is another
+}
+
+// cycle is one attempt and, if it succeeds, the life of its connection. It reports false when the loop is to stop without
+// an error.
+func (r *run) cycle(ctx context.Context, yield func(Message, error) bool) (outcome, bool) {
+	r.attempts++
+	r.observe.connecting(ConnectingInfo{Attempt: r.attempts})
+	dog := &watchdog{timers: r.timers, limit: r.config.Staleness}
+	a := Attempt{Number: r.attempts, Position: r.position, now: r.timers.Now}
+	if dog.limit > 0 {
+		a.alive = dog.alive
+	}
+	err := r.mint(ctx, &a)
+	switch {
+	case delay.Ended(ctx) != nil || errors.Is(err, ErrEnd):
+		return outcome{}, false
+	case err != nil:
+		return r.failed("credential", MintFailed, asCredential(ctx, a, err)), true
+	}
+	started := r.timers.Now()
+	conn, err := r.dial(ctx, a)
+	switch {
+	case err != nil && delay.Ended(ctx) != nil || errors.Is(err, ErrEnd):
+		return outcome{}, false
+	case err != nil:
+		e := asAttempt(a, err)
+		if e.Class == Unauthorized {
+			r.refused = a.Credential
+		}
+		return r.failed("dial", DialFailed, e), true
+	}
+	p := &pump{run: r, conn: conn, dog: dog, attempt: a}
+	o, more := p.live(ctx, r.timers.Now().Sub(started), yield)
+	if resumer, ok := conn.(Resumer); ok {
+		r.position = resumer.Position()
+		if base, ok := resumer.Base(); ok {
+			r.ledger.retries.Rebase(base)
+		}
+	}
+	if o.class == Unauthorized {
+		r.refused = a.Credential
+	}
+	return o, more
+}
+
+// mint obtains the credential of an attempt.
+func (r *run) mint(ctx context.Context, a *Attempt) error {
+	if r.config.Credential == nil {
+		return nil
+	}
+	c, err := r.config.Credential(ctx, r.refused)
+	if err != nil {
+		return err
+	}
+	a.Credential, r.refused = c, Credential{}
+	return nil
+}
+
+// dial makes the attempt, within the handshake deadline.
+func (r *run) dial(ctx context.Context, a Attempt) (Conn, error) {
+	within, cancel := ctx, context.CancelFunc(func() {})
+	if d := r.config.HandshakeDeadline; d > 0 {
+		within, cancel = r.timers.WithTimeout(ctx, delay.KindHandshakeDeadline, d)
+	}
+	conn, err := r.config.Dialer.Dial(within, a)
+	late, timedOut := errors.AsType[*delay.TimeoutError](context.Cause(within))
+	cancel()
+	if err != nil {
+		if e, ok := errors.AsType[*AttemptError](err); timedOut && (!ok || e.Status == 0) {
+			return nil, &AttemptError{Err: late} // what the transport says of a cancelled dial says less
+		}
+		return nil, err
+	}
+	return conn, nil
+}
+
+// failed is the outcome of an attempt that made no connection.
+func (r *run) failed(step string, reason Reason, e *AttemptError) outcome {
+	o := afterFailure(reason, e)
+	r.observe.failed(FailedInfo{Attempt: r.attempts, Step: step, Err: e, Unauthorized: r.ledger.count(o)})
+	return o
+}
+
+// pump delivers the messages of one connection.
+type pump struct {
+	*run
+	conn     Conn
+	dog      *watchdog
+	attempt  Attempt
+	messages int
+	closed   chan struct{} // once conn.Close has returned
+}
+
+// errDone is why a connection was ended that had ended by itself, or that nobody wants any more.
+var errDone = errors.New("stream: done")
+
+// live is the life of a connection. Whoever on this side ends it says so by the cause of its context, and that decides,
+// whatever the transport then returns.
+func (p *pump) live(ctx context.Context, took time.Duration, yield func(Message, error) bool) (outcome, bool) {
+	began := p.timers.Now()
+	connCtx, end := context.WithCancelCause(ctx)
+	p.closed = make(chan struct{})
+	context.AfterFunc(connCtx, func() {
+		defer close(p.closed)
+		_ = p.conn.Close() // what ends the connection has been said already
+	})
+	defer p.teardown(end) // also when the loop's body panics
+	if delay.Ended(connCtx) != nil {
+		return outcome{}, false
+	}
+	p.observe.connected(ConnectedInfo{Attempt: p.attempt.Number, Took: took})
+	if p.dog.limit > 0 {
+		p.dog.start(func(s *silence) { end(s) })
+	}
+	p.attach(p.conn, p.dog)
+	broke, err := p.deliver(connCtx, yield)
+	lived := p.timers.Now().Sub(began)
+	p.teardown(end)
+
+	info := DisconnectedInfo{Attempt: p.attempt.Number, Lived: lived, Messages: p.messages}
+	info.Healthy = p.ledger.proves(p.messages, lived)
+	var quiet *silence
+	switch {
+	case broke || delay.Ended(ctx) != nil:
+		info.By = ByConsumer
+		p.observe.disconnected(info)
+		return outcome{}, false
+	case errors.As(err, &quiet):
+		info.By, info.Err = ByWatchdog, err
+		p.observe.stale(StaleInfo{Attempt: p.attempt.Number, Silence: quiet.lasted, Slept: quiet.slept})
+		p.observe.disconnected(info)
+		return outcome{class: Transient, cause: "stale", slept: quiet.slept, err: err}, true
+	case errors.Is(err, ErrEnd):
+		info.By, info.Err = ByServer, err
+		p.observe.disconnected(info)
+		return outcome{}, false
+	}
+	err = asDisconnect(p.attempt, err)
+	o := afterDisconnect(err)
+	info.By, info.Err, info.Unauthorized = ByServer, err, p.ledger.count(o)
+	p.observe.disconnected(info)
+	return o, true
+}
+
+// deliver hands message after message to the consumer until the connection ends, and returns why it did, or true if the
+// consumer broke out of the loop.
+func (p *pump) deliver(connCtx context.Context, yield func(Message, error) bool) (broke bool, err error) {
+	watched := p.dog.limit > 0
+	for {
+		m, err := p.conn.Receive()
+		if connCtx.Err() == nil && err == nil && watched {
+			p.dog.deliver()
+		}
+		if connCtx.Err() != nil {
+			return false, context.Cause(connCtx)
+		}
+		if err != nil {
+			return false, err
+		}
+		p.messages++
+		if !yield(m, nil) {
+			return true, nil
+		}
+		if watched {
+			p.dog.resume()
+		}
+		if connCtx.Err() != nil {
+			return false, context.Cause(connCtx)
+		}
+	}
+}
+
+// teardown ends the connection, and returns when it has ended.
+func (p *pump) teardown(end context.CancelCauseFunc) {
+	p.attach(nil, nil)
+	p.dog.stop()
+	end(errDone)
+	<-p.closed
+}
+
+// attach makes a connection the live one, or none.
+func (s *Stream) attach(c Conn, w *watchdog) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conn, s.watchdog = c, w
+}

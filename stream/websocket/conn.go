@@ -1,0 +1,101 @@
+package websocket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/coder/websocket"
+
+	"github.com/heed-sdk/heed/stream"
+)
+
+// ErrTooLarge is the cause of a disconnect after a message over the limit.
+var ErrTooLarge = errors.New("websocket: a message is larger than ReadLimit")
+
+// Conn is one WebSocket connection; it is a [stream.Conn] and a [stream.Sender].
+type Conn struct {
+	ws     *websocket.Conn
+	socket *socket
+	reuse  bool
+	buf    []byte
+	class  func(code int, reason string) stream.Class
+	redact func(string) string
+	once   sync.Once
+}
+
+var (
+	_ stream.Conn   = (*Conn)(nil)
+	_ stream.Sender = (*Conn)(nil)
+)
+
+// Subprotocol returns the subprotocol that the server chose, or "".
+func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
+
+// Receive returns the next message. What ends it is Close, never a context: one for each read costs more than the read.
+func (c *Conn) Receive() (stream.Message, error) {
+	kind, r, err := c.ws.Reader(context.Background())
+	if err == nil {
+		err = c.read(r)
+	}
+	if err != nil {
+		return stream.Message{}, c.disconnect(err)
+	}
+	m := stream.Message{Data: c.buf, Binary: kind == websocket.MessageBinary}
+	if !c.reuse {
+		m.Data = append(make([]byte, 0, len(c.buf)), c.buf...)
+	}
+	return m, nil
+}
+
+// firstBuffer is the size that the buffer starts with.
+const firstBuffer = 4 << 10
+
+// read reads a message into the connection's buffer.
+func (c *Conn) read(r io.Reader) error {
+	if c.buf == nil {
+		c.buf = make([]byte, 0, firstBuffer)
+	}
+	c.buf = c.buf[:0]
+	for {
+		if len(c.buf) == cap(c.buf) {
+			c.buf = append(c.buf, 0)[:len(c.buf)]
+		}
+		n, err := r.Read(c.buf[len(c.buf):cap(c.buf)])
+		c.buf = c.buf[:len(c.buf)+n]
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Send sends a message. If ctx ends while it is being written, the connection is lost: half a message cannot be taken back.
+func (c *Conn) Send(ctx context.Context, m stream.Message) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("websocket: not sent: %w", err)
+	}
+	kind := websocket.MessageText
+	if m.Binary {
+		kind = websocket.MessageBinary
+	}
+	if err := c.ws.Write(ctx, kind, m.Data); err != nil {
+		return fmt.Errorf("websocket: not sent: %w", err)
+	}
+	return nil
+}
+
+// Close ends the connection at once. A close frame is sent if that takes no time; the server's is not waited for.
+func (c *Conn) Close() error {
+	c.once.Do(func() {
+		if c.socket.hurry() {
+			_ = c.ws.Close(websocket.StatusNormalClosure, "") // fails as soon as it would wait
+		}
+		_ = c.ws.CloseNow()
+	})
+	return nil
+}

@@ -1,0 +1,65 @@
+package websocket
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/benbjohnson/clock"
+)
+
+// farewell is how long the close frame may take: it goes out, or the server is not taking anything in.
+const farewell = 5 * time.Millisecond
+
+// socket is the connection below the library. Whatever comes in is a sign of life, pings, pongs and parts of messages
+// included, and costs one stamp for each read of the network.
+type socket struct {
+	io.ReadWriteCloser
+	raw   net.Conn // below TLS; nil if the transport did not tell
+	alive func()
+	once  sync.Once
+	let   func() bool // lets the network's connection go on without the context of the dial
+}
+
+func (s *socket) Read(p []byte) (int, error) {
+	n, err := s.ReadWriteCloser.Read(p)
+	if n > 0 {
+		s.alive()
+	}
+	return n, err
+}
+
+// hold notes the network's connection, and ties it to the context of the dial. The transport does that too, but it ends
+// TLS in good order, which a server that takes nothing in can hold up; and what follows the headers it leaves alone.
+func (s *socket) hold(ctx context.Context, raw net.Conn) {
+	s.release()
+	s.raw, s.let = raw, context.AfterFunc(ctx, func() { _ = raw.Close() })
+}
+
+// release unties the connection, and reports whether it was still whole.
+func (s *socket) release() bool { return s.let == nil || s.let() }
+
+// hurry lets what is being read fail at once, and what is written yet fail soon. It reports whether it can: without it, the
+// library's Close waits for the server.
+func (s *socket) hurry() bool {
+	if s.raw == nil {
+		return false
+	}
+	// Deadlines are the network's, which knows the real clock alone.
+	now := clock.New().Now()
+	return s.raw.SetWriteDeadline(now.Add(farewell)) == nil && s.raw.SetReadDeadline(now.Add(-time.Hour)) == nil
+}
+
+// Close closes the network's connection first, because the end of TLS writes too and would wait for seconds for a server
+// that takes nothing in.
+func (s *socket) Close() (err error) {
+	s.once.Do(func() {
+		if s.raw != nil {
+			_ = s.raw.Close()
+		}
+		err = s.ReadWriteCloser.Close()
+	})
+	return err
+}
