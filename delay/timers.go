@@ -25,6 +25,9 @@ const (
 	KindConfirmationDeadline Kind = "confirmation-deadline"
 	KindRepairPoll           Kind = "repair-poll"
 	KindRequestTimeout       Kind = "request-timeout"
+	KindStoreLock            Kind = "store-lock"    // between two tries for a lock that another process holds
+	KindStoreTimeout         Kind = "store-timeout" // the bound of a store that may never answer
+	KindStoreWrite           Kind = "store-write"   // between two tries to replace a file that somebody reads
 )
 
 // Timers is the registry that stands between the SDK and a clock: it knows every timer outstanding, by kind. It keeps

@@ -12,10 +12,13 @@ func (t *Transport) admit(req *http.Request) error {
 	if err := t.ready(); err != nil {
 		return err
 	}
-	if req.URL == nil || req.URL.Host == "" {
+	switch u := req.URL; {
+	case u == nil || u.Host == "":
 		return &Error{Code: CodeUsage, Message: "the request's URL has no host: make it absolute"}
+	case u.Scheme != "https":
+		return secure(u)
 	}
-	return secure(req.URL)
+	return nil
 }
 
 // secure refuses what is not https, unless it stays on this machine.
