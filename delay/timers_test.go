@@ -495,6 +495,77 @@ func TestTimersUseNowAndAfterFuncOnly(t *testing.T) {
 	})
 }
 
+// TestTimersFireOneAtATime: also when one takes its time, against the rules, and arms another meanwhile.
+func TestTimersFireOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		timers := delay.TimersOn(clock.New())
+		var order []string
+		timers.After(delay.KindRetry, 2*sec, func() { order = append(order, "second") })
+		timers.After(delay.KindRetry, sec, func() {
+			timers.After(delay.KindRetry, 2*sec, func() { order = append(order, "third") })
+			time.Sleep(10 * sec)
+			order = append(order, "first")
+		})
+		time.Sleep(20 * sec)
+		synctest.Wait()
+		if !slices.Equal(order, []string{"first", "second", "third"}) {
+			t.Errorf("fired %v", order)
+		}
+	})
+}
+
+// alarms is a clock that keeps what AfterFunc returned.
+type alarms struct {
+	clock.Clock
+	set *[]*clock.Timer
+}
+
+func (c alarms) AfterFunc(d time.Duration, f func()) *clock.Timer {
+	timer := c.Clock.AfterFunc(d, f)
+	*c.set = append(*c.set, timer)
+	return timer
+}
+
+// TestTimersKeepOneAlarm: at the clock there is one alarm for all timers, and none when the last is stopped or has fired.
+func TestTimersKeepOneAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var set []*clock.Timer
+		timers := delay.TimersOn(alarms{clock.New(), &set})
+		pending := func() (n int) {
+			for _, alarm := range set {
+				if alarm.Stop() {
+					n++
+				}
+			}
+			return n
+		}
+		arm := func(d time.Duration) *delay.Timer { return timers.After(delay.KindRetry, d, func() {}) }
+		for _, d := range []time.Duration{3 * sec, 2 * sec, sec, 4 * sec} {
+			defer arm(d).Stop()
+		}
+		if n := pending(); n != 1 {
+			t.Errorf("%d alarms for 4 timers", n)
+		}
+
+		set, timers = nil, delay.TimersOn(alarms{clock.New(), &set})
+		for _, timer := range []*delay.Timer{arm(3 * sec), arm(sec), arm(2 * sec)} {
+			timer.Stop()
+		}
+		if n := pending(); n != 0 {
+			t.Errorf("%d alarms for timers that are stopped", n)
+		}
+
+		set, timers = nil, delay.TimersOn(alarms{clock.New(), &set})
+		arm(sec)
+		arm(2 * sec)
+		time.Sleep(2 * sec)
+		synctest.Wait()
+		if n := pending(); n != 0 {
+			t.Errorf("%d alarms for timers that have fired", n)
+		}
+	})
+}
+
 // TestTimersManual: a registry without a clock fires nothing by itself.
 func TestTimersManual(t *testing.T) {
 	now := noon
@@ -516,6 +587,7 @@ func TestKinds(t *testing.T) {
 		delay.KindRetry: "retry", delay.KindDevicePoll: "device-poll", delay.KindBackoff: "backoff", delay.KindPollRetry: "poll-retry",
 		delay.KindStaleness: "staleness", delay.KindHealth: "health", delay.KindHandshakeDeadline: "handshake-deadline",
 		delay.KindConfirmationDeadline: "confirmation-deadline", delay.KindRepairPoll: "repair-poll", delay.KindRequestTimeout: "request-timeout",
+		delay.KindStoreLock: "store-lock", delay.KindStoreTimeout: "store-timeout", delay.KindStoreWrite: "store-write",
 	} {
 		if string(kind) != word {
 			t.Errorf("a kind is called %q, want %q", kind, word)

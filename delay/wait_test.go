@@ -270,6 +270,12 @@ func TestSleepRefusesWhatTheDeadlineCuts(t *testing.T) {
 		defer cancel()
 		check("its own, later than the registry's", p, inner, time.Now().Add(4*sec))
 
+		outer, cancel = p.Timers.WithTimeout(t.Context(), delay.KindRequestTimeout, 7*sec)
+		defer cancel()
+		inner, cancel = context.WithTimeout(outer, 4*sec)
+		defer cancel()
+		check("its own, earlier than the registry's around it", p, inner, time.Now().Add(4*sec))
+
 		ctx, cancel = context.WithTimeout(t.Context(), 10*sec+1)
 		defer cancel()
 		if err := p.Sleep(ctx, wait(10*sec)); err != nil {
@@ -491,4 +497,16 @@ func TestDeadlineOfAnotherRegistry(t *testing.T) {
 			t.Errorf("the wait ends with %v", err)
 		}
 	})
+}
+
+// TestDeadlineOfAnotherClock: an instant of one virtual clock says nothing on another.
+func TestDeadlineOfAnotherClock(t *testing.T) {
+	earlier := fakes.NewClock(noon)
+	c := fakes.NewClock(noon.AddDate(100, 0, 0))
+	ctx, cancel := earlier.Timers().WithTimeout(t.Context(), delay.KindRequestTimeout, sec)
+	defer cancel()
+	s := sleep(ctx, t, c, delay.Pause{}, wait(10*sec))
+	s.armed(10 * sec)
+	c.Advance(10 * sec)
+	s.ended("with another clock's deadline", nil)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heed-sdk/heed/delay"
+	"github.com/heed-sdk/heed/internal/fakes"
 	"github.com/heed-sdk/heed/requests"
 )
 
@@ -53,8 +54,13 @@ type demo struct {
 	mu    sync.Mutex
 	waits []delay.Wait // of the present step
 	loops map[delay.Loop]bool
-	token string
 	close []func()
+
+	// What one step leaves to the next.
+	token        string
+	events       *fakes.EventServer
+	eventsURL    string
+	seen, missed int // the last event before the restart, and how many came during it
 }
 
 func newDemo(a *app, speed float64) *demo {
@@ -92,7 +98,7 @@ func (d *demo) run(ctx context.Context) error {
 		{"requests", "Three requests to an API that throttles two of them", d.requests},
 		{"download", "A download in two hops, from a busy API to a signed address", d.download},
 		{"stream", "A stream whose server restarts", d.stream},
-		{"catch-up", "A catch-up poll that is throttled", d.catchUp},
+		{"catch-up", "What was missed, by a catch-up poll that is throttled", d.catchUp},
 	} {
 		if err := d.say("step", "\n"+s.title, map[string]any{"step": s.name, "title": s.title}); err != nil {
 			return err

@@ -183,15 +183,24 @@ func (d *demo) download(ctx context.Context) error {
 	return clean(files.Violations())
 }
 
+// credential is the token of the login, for streams and polls.
+func (d *demo) credential() stream.CredentialFunc {
+	return stream.Tokens(oauth2.StaticTokenSource(&oauth2.Token{AccessToken: d.token}))
+}
+
 func (d *demo) stream(ctx context.Context) error {
-	server := &restartingServer{clock: d.clock, token: d.token, before: 3, after: 3, retryAfter: 20}
-	origin, err := d.serve(server)
+	const before, after = 2, 2 // events on each side of the restart
+	d.events = fakes.NewEventServer(d.clock)
+	d.close = append(d.close, func() { _ = d.events.Close() })
+	d.events.Authorize = func(bearer string) bool { return bearer == d.token }
+	origin, err := d.serve(d.events)
 	if err != nil {
 		return err
 	}
+	d.eventsURL = origin
 	s := stream.Reconnect(stream.Config{
 		Dialer:     websocket.Dialer{URL: "ws" + strings.TrimPrefix(origin, "http"), Client: d.http()},
-		Credential: stream.Tokens(oauth2.StaticTokenSource(&oauth2.Token{AccessToken: d.token})),
+		Credential: d.credential(),
 		Clock:      d.clock,
 		// On the fast clock the default could be too little for a busy machine.
 		HandshakeDeadline: time.Minute,
@@ -205,74 +214,69 @@ func (d *demo) stream(ctx context.Context) error {
 		},
 	})
 	defer s.Close()
-	n := 0
+	d.events.PublishEvery(2*time.Second, "tick")
+	var ids []int
 	for msg, err := range s.Messages(ctx) {
 		if err != nil {
 			return err
 		}
-		n++
-		if want := fmt.Sprintf("event %d", n); string(msg.Data) != want {
-			return fmt.Errorf("%q came in place of %q", msg.Data, want)
-		}
-		if err := d.note("%s", msg.Data); err != nil {
+		var e fakes.Event
+		if err := json.Unmarshal(msg.Data, &e); err != nil {
 			return err
 		}
-		if n == 6 {
+		ids = append(ids, e.ID)
+		if err := d.note("event %d", e.ID); err != nil {
+			return err
+		}
+		if len(ids) == before {
+			d.events.Restart(1012, 1, 20*time.Second)
+		}
+		if len(ids) == before+after {
 			break
 		}
 	}
-	if n != 6 {
-		return fmt.Errorf("%d events in place of 6", n)
+	if len(ids) != before+after {
+		return fmt.Errorf("%d events in place of %d", len(ids), before+after)
 	}
-	if len(d.waits) != 2 || d.waits[1].For < 20*time.Second || d.waits[1].For != max(d.waits[1].Local, d.waits[1].Server) {
+	d.seen, d.missed = ids[before-1], ids[before]-ids[before-1]-1
+	if len(d.waits) != 2 || d.waits[1].Server != 20*time.Second || d.waits[1].For != max(d.waits[1].Local, d.waits[1].Server) {
 		return fmt.Errorf("the waits were %v", d.waits)
 	}
-	return clean(server.violations())
+	if n := d.events.MostAlive(); n != 1 {
+		return fmt.Errorf("%d connections at once", n)
+	}
+	return d.note("%d events came meanwhile", d.missed)
 }
 
 func (d *demo) catchUp(ctx context.Context) error {
-	var polls atomic.Int32
-	origin, err := d.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch polls.Add(1) {
-		case 1:
-			_, _ = io.WriteString(w, `{"events":[1,2],"next":"2"}`)
-		case 2:
-			w.WriteHeader(http.StatusServiceUnavailable)
-		case 3:
-			w.Header().Set("Retry-After", "12")
-			w.WriteHeader(http.StatusTooManyRequests)
-		default:
-			_, _ = io.WriteString(w, `{"events":[3],"next":""}`)
-		}
-	}))
-	if err != nil {
-		return err
-	}
-	poll := stream.HTTPPoll[int]{
+	poll := stream.HTTPPoll[fakes.Event]{
 		Client: d.http(),
 		Request: func(ctx context.Context, position string) (*http.Request, error) {
-			return http.NewRequestWithContext(ctx, http.MethodGet, origin+"/?since="+position, nil)
+			return http.NewRequestWithContext(ctx, http.MethodGet, d.eventsURL+"/?after="+position, nil)
 		},
-		Decode: func(_ http.Header, body []byte) (page stream.Page[int], err error) {
+		Decode: func(_ http.Header, body []byte) (page stream.Page[fakes.Event], err error) {
 			return page, json.Unmarshal(body, &page)
 		},
 	}
-	walk := stream.Walk[int]{Poll: poll.Poll, Clock: d.clock, Trace: &stream.Trace{Waiting: d.wait}}
-	var events []int
-	for page, err := range walk.Pages(ctx, "0") {
+	walk := stream.Walk[fakes.Event]{Poll: poll.Poll, Credential: d.credential(), Clock: d.clock, Trace: &stream.Trace{Waiting: d.wait}}
+	d.events.ThrottleOnce(12 * time.Second)
+	next := d.seen + 1
+	for page, err := range walk.Pages(ctx, fmt.Sprint(d.seen)) {
 		if err != nil {
 			return err
 		}
-		events = append(events, page.Events...)
-		if err := d.note("a page of %d events", len(page.Events)); err != nil {
-			return err
+		for _, e := range page.Events {
+			if e.ID != next {
+				return fmt.Errorf("event %d came in place of %d", e.ID, next)
+			}
+			next++
 		}
 	}
-	if fmt.Sprint(events) != "[1 2 3]" {
-		return fmt.Errorf("the events are %v", events)
+	if next <= d.seen+d.missed {
+		return fmt.Errorf("the events from %d on are missing", next)
 	}
-	if len(d.waits) != 2 || d.waits[1].For != 12*time.Second {
-		return fmt.Errorf("the waits were %v", d.waits)
+	if err := d.note("events %d to %d, each once and in order", d.seen+1, next-1); err != nil {
+		return err
 	}
-	return nil
+	return d.waited(12 * time.Second)
 }
