@@ -145,14 +145,6 @@ func ExampleUnsupportedError() {
 	// auth: no device login at AWS IAM Identity Center: its protocol is JSON in camelCase, after a client has been registered, and not RFC 8628; use the provider's own tools to log in
 }
 
-// A proof key is for one login.
-func ExampleDeviceFlow_WithPKCE() {
-	base := auth.DeviceFlow{Config: oauth2.Config{ClientID: "my-app"}}
-	flow := base.WithPKCE()
-	fmt.Println(flow.Params.Get("code_challenge_method"), len(flow.TokenParams.Get("code_verifier")), len(base.Params))
-	// Output: S256 43 0
-}
-
 // Refresh a token once, and know whether trying again is safe.
 func ExampleRefresher_Refresh() {
 	server := publisher(map[string]string{
