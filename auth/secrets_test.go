@@ -233,4 +233,3 @@ func TestRetryAfterIsShown(t *testing.T) {
 }
 
 //go:fix inline
-func ptr[T any](v T) *T { return new(v) }

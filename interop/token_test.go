@@ -60,7 +60,9 @@ func userInfo(t *testing.T, s *server, tokens oauth2.TokenSource, base http.Roun
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.userInfoURL, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.userInfoURL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,12 +109,9 @@ func testNonsense(t *testing.T, s *server) {
 // again.
 func testReplaced(t *testing.T, s *server, r *refresher) {
 	const together = 4
-	good := r.token
-	r.token = &oauth2.Token{AccessToken: "nonsense", RefreshToken: good.RefreshToken}
-	var refused sync.WaitGroup
-	refused.Add(together)
-	r.before = refused.Wait
-	base := &tally{next: newClient(t).Transport, refused: refused.Done}
+	r.token = &oauth2.Token{AccessToken: "nonsense", RefreshToken: r.token.RefreshToken}
+	base := &tally{next: newClient(t).Transport, left: together, all: make(chan struct{})}
+	r.after = base.all
 
 	refreshes := r.refreshes
 	var all sync.WaitGroup
@@ -125,7 +124,7 @@ func testReplaced(t *testing.T, s *server, r *refresher) {
 		})
 	}
 	all.Wait()
-	r.before = nil
+	r.after = nil
 	if n := r.refreshes - refreshes; n != 1 {
 		t.Errorf("%d refreshes, want 1", n)
 	}
@@ -189,7 +188,7 @@ func revoke(t *testing.T, s *server, token string) {
 type refresher struct {
 	config *oauth2.Config
 	client *http.Client
-	before func() // if set, called before a refresh
+	after  <-chan struct{} // if set, no refresh begins before it is closed
 
 	mu        sync.Mutex
 	token     *oauth2.Token
@@ -205,13 +204,17 @@ func (r *refresher) Token() (*oauth2.Token, error) {
 }
 
 func (r *refresher) Refresh(ctx context.Context, refused *oauth2.Token) (*oauth2.Token, error) {
+	if r.after != nil {
+		select {
+		case <-r.after:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if refused.AccessToken != r.token.AccessToken {
 		return r.token, nil
-	}
-	if r.before != nil {
-		r.before()
 	}
 	r.refreshes++
 	fresh, err := r.renew(ctx, r.token)
@@ -239,16 +242,23 @@ func (alwaysBad) Refresh(context.Context, *oauth2.Token) (*oauth2.Token, error) 
 	return &oauth2.Token{AccessToken: "more-nonsense"}, nil
 }
 
-// tally says of each answer that refuses a token that it has come.
+// tally closes a channel when so many answers have come that refuse a token.
 type tally struct {
-	next    http.RoundTripper
-	refused func()
+	next http.RoundTripper
+	all  chan struct{}
+
+	mu   sync.Mutex
+	left int
 }
 
 func (b *tally) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := b.next.RoundTrip(req)
 	if err == nil && res.StatusCode == http.StatusUnauthorized {
-		b.refused()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.left--; b.left == 0 {
+			close(b.all)
+		}
 	}
 	return res, err
 }

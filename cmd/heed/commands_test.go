@@ -112,10 +112,15 @@ func TestGet(t *testing.T) {
 		stderr string
 	}{
 		{name: "body", script: []fakes.Answer{{Body: "hello\x1b[2J"}}, stdout: "hello\x1b[2J"},
-		{name: "json", script: []fakes.Answer{{Body: `{"a":1}`, Header: http.Header{"Content-Type": {"application/json"}, "Date": {"x"}}}}, args: "--json",
-			stdout: `{"status":200,"headers":{"Content-Length":["7"],"Content-Type":["application/json"],"Date":["x"]},"body":{"a":1}}` + "\n"},
-		{name: "retried", script: []fakes.Answer{{Status: 503, Header: http.Header{"Retry-After": {"7"}}}, {Body: "ok"}}, args: "--verbose", stdout: "ok",
-			stderr: "generated-retry attempt 1 of 3 (503): wait 7s"},
+		{
+			name: "json", args: "--json",
+			script: []fakes.Answer{{Body: `{"a":1}`, Header: http.Header{"Content-Type": {"application/json"}, "Date": {"x"}}}},
+			stdout: `{"status":200,"headers":{"Content-Length":["7"],"Content-Type":["application/json"],"Date":["x"]},"body":{"a":1}}` + "\n",
+		},
+		{
+			name: "retried", script: []fakes.Answer{{Status: 503, Header: http.Header{"Retry-After": {"7"}}}, {Body: "ok"}}, args: "--verbose",
+			stdout: "ok", stderr: "generated-retry attempt 1 of 3 (503): wait 7s",
+		},
 		{name: "not found", script: []fakes.Answer{{Status: 404, Body: `{"error":"no such thing"}`}}, code: 2, stderr: "no such thing"},
 		{name: "unauthorized", script: []fakes.Answer{{Status: 401}}, code: 3, stderr: "log in again"},
 		{name: "forbidden", script: []fakes.Answer{{Status: 403}}, code: 4},
