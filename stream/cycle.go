@@ -126,11 +126,11 @@ func (p *pump) live(ctx context.Context, took time.Duration, yield func(Message,
 	if delay.Ended(connCtx) != nil {
 		return outcome{}, false
 	}
-	p.observe.connected(ConnectedInfo{Attempt: p.attempt.Number, Took: took})
 	if p.dog.limit > 0 {
 		p.dog.start(func(s *silence) { end(s) })
 	}
-	p.attach(p.conn, p.dog)
+	p.attach(p.conn, p.dog) // before anybody hears of it, so that Trace.Connected can send
+	p.observe.connected(ConnectedInfo{Attempt: p.attempt.Number, Took: took})
 	broke, err := p.deliver(connCtx, yield)
 	lived := p.timers.Now().Sub(began)
 	p.teardown(end)
