@@ -68,12 +68,8 @@ func testRejected(t *testing.T, s *server) {
 			l.decide = s.Approve
 			token, err := l.run()
 			wantEnd(t, token, err, auth.ErrRejected, want.status, want.code)
-			polls := 0
-			if tt.late == s.name {
-				polls = 1
-			}
-			if len(l.wire.asked()) != 1 || len(l.wire.polled()) != polls {
-				t.Errorf("%d requests for a code and %d polls, want 1 and %d", len(l.wire.asked()), len(l.wire.polled()), polls)
+			if asked, polls := len(l.wire.asked()), len(l.wire.polled()); asked != 1 || polls > 0 != (tt.late == s.name) {
+				t.Errorf("%d requests for a code and %d polls", asked, polls)
 			}
 		})
 	}
@@ -116,34 +112,37 @@ func testExpired(t *testing.T, s *server) {
 	}
 }
 
-// testTooLate approves a code at once, and polls for the first time when the server may think that it is dead: oidc-provider
-// then says so, although the user has said yes, and zitadel gives the token. The login takes each at its word.
+// testTooLate approves a code at once, and polls for the first time when it is dead at the server and not yet here: then it
+// has expired, although the user has said yes. That is oidc-provider's; to zitadel a code dies when it has said so.
 func testTooLate(t *testing.T, s *server) {
+	if s.name != oidcProvider {
+		return
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	l := newLogin(t, s.config(publicID, "", 0, scopes...))
-	p, issued := startLate(ctx, t, l)
-	if err := s.Approve(ctx, p.VerificationURIComplete, p.UserCode); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(time.Until(issued.Add(2500 * time.Millisecond)))
-	token, err := p.Poll(ctx) // the first poll comes one interval later
-	l.wantNoLeak(err)
-	if s.name == oidcProvider {
+	for range 5 {
+		l := newLogin(t, s.config(publicID, "", 0, scopes...))
+		p, issued := startLate(ctx, t, l)
+		if err := s.Approve(ctx, p.VerificationURIComplete, p.UserCode); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Until(issued.Add(2400 * time.Millisecond)))
+		token, err := p.Poll(ctx) // the first poll comes one interval later
+		l.wantNoLeak(err)
+		if len(l.wire.polled()) == 0 {
+			continue // on a machine so busy that the code has died here as well
+		}
 		wantEnd(t, token, err, auth.ErrExpired, 400, "expired_token")
-	} else if err != nil {
-		t.Error(err)
+		return
 	}
-	if n := len(l.wire.polled()); n != 1 {
-		t.Errorf("%d polls, want 1", n)
-	}
+	t.Error("never in time for the poll")
 }
 
 // startLate starts a login in the last third of a second. oidc-provider cuts the moment down to the whole second, so that
-// the code is dead after 2.3 s there, and after 3 s here.
+// the code is dead after 3.3 s there, and after 4 s here.
 func startLate(ctx context.Context, t *testing.T, l *login) (p *auth.Pending, issued time.Time) {
 	t.Helper()
-	for range 10 {
+	for range 20 {
 		second := time.Now().Truncate(time.Second).Add(time.Second)
 		time.Sleep(time.Until(second.Add(700 * time.Millisecond)))
 		p, err := l.flow.Start(ctx)
@@ -154,7 +153,7 @@ func startLate(ctx context.Context, t *testing.T, l *login) (p *auth.Pending, is
 			return p, issued
 		}
 	}
-	t.Fatal("the server needs more than 300 ms for a code, ten times in a row")
+	t.Fatal("the server needs more than 300 ms for a code, twenty times in a row")
 	return nil, time.Time{}
 }
 

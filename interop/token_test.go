@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/heed-sdk/heed/auth"
 	"github.com/heed-sdk/heed/requests"
 )
 
@@ -31,21 +32,27 @@ func testToken(t *testing.T, s *server) {
 	wantUser(t, s, oauth2.StaticTokenSource(token))
 
 	r := &refresher{config: &l.flow.Config, client: newClient(t), token: token}
-	t.Run("refreshed", func(t *testing.T) {
+	heed := auth.Refresher{Config: l.flow.Config, HTTPClient: r.client, Strict: true}
+	for _, by := range []struct {
+		name string
 		// x/oauth2 takes a token that Heed has returned as one of its own, and refreshes it once it has expired.
-		fresh, err := r.renew(t.Context(), token)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if fresh.RefreshToken == token.RefreshToken || fresh.RefreshToken == "" {
-			t.Error("the refresh token was not rotated")
-		}
-		if fresh.AccessToken == token.AccessToken || !fresh.Valid() {
-			t.Error("the access token was not replaced")
-		}
-		r.token = fresh
-		wantUser(t, s, r)
-	})
+		refresh func(context.Context, *oauth2.Token) (*oauth2.Token, error)
+	}{{"x/oauth2", r.renew}, {"auth.Refresher", heed.Refresh}} {
+		t.Run("refreshed by "+by.name, func(t *testing.T) {
+			fresh, err := by.refresh(t.Context(), r.token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fresh.RefreshToken == r.token.RefreshToken || fresh.RefreshToken == "" {
+				t.Error("the refresh token was not rotated")
+			}
+			if fresh.AccessToken == r.token.AccessToken || !fresh.Valid() {
+				t.Error("the access token was not replaced")
+			}
+			r.token = fresh
+			wantUser(t, s, r)
+		})
+	}
 	t.Run("nonsense", func(t *testing.T) { testNonsense(t, s) })
 	t.Run("refused and replaced", func(t *testing.T) { testReplaced(t, s, r) })
 	t.Run("revoked", func(t *testing.T) { testRevoked(t, s, r) })
@@ -184,7 +191,7 @@ func revoke(t *testing.T, s *server, token string) {
 	}
 }
 
-// refresher is what a user writes today to have refused tokens replaced: a requests.Refresher on top of x/oauth2.
+// refresher is a requests.Refresher on top of x/oauth2, as somebody writes it who has one already.
 type refresher struct {
 	config *oauth2.Config
 	client *http.Client
