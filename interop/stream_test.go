@@ -189,7 +189,8 @@ func TestKilled(t *testing.T) {
 		if i == 0 {
 			server = 0
 		}
-		if longest := delay.Reconnect.Row().Local.Longest(i + 1); w.Local > longest || w.Server != server || w.For != max(w.Local, w.Server) {
+		longest := delay.Reconnect.Row().Local.Longest(i + 1)
+		if w.Local > longest || w.Server != server || w.For != max(w.Local, w.Server) {
 			t.Errorf("wait %d: %v", i+1, w)
 		}
 	}

@@ -59,7 +59,9 @@ func testToken(t *testing.T, s *server) {
 }
 
 // userInfo asks for what the server knows of the user, and returns the status of every answer.
-func userInfo(t *testing.T, s *server, tokens oauth2.TokenSource, base http.RoundTripper) (sub string, statuses []int, err error) {
+func userInfo(t *testing.T, s *server, tokens oauth2.TokenSource, base http.RoundTripper) (
+	sub string, statuses []int, err error,
+) {
 	t.Helper()
 	transport := &requests.Transport{Tokens: tokens, Base: base}
 	transport.Hooks.OnRequestEnd = func(_ context.Context, r requests.Result) { statuses = append(statuses, r.Status) }
@@ -139,7 +141,8 @@ func testReplaced(t *testing.T, s *server, r *refresher) {
 
 	// A server that goes on refusing is asked twice and no more.
 	_, statuses, err := userInfo(t, s, alwaysBad{}, newClient(t).Transport)
-	if e, ok := errors.AsType[*requests.Error](err); !ok || e.Code != requests.CodeAuthRequired || !slices.Equal(statuses, []int{401, 401}) {
+	e, ok := errors.AsType[*requests.Error](err)
+	if !ok || e.Code != requests.CodeAuthRequired || !slices.Equal(statuses, []int{401, 401}) {
 		t.Errorf("refused twice: %v: %v", statuses, err)
 	}
 }
@@ -166,7 +169,8 @@ func testRevoked(t *testing.T, s *server, r *refresher) {
 	if !slices.Equal(statuses, []int{401}) || r.refreshes != refreshes+1 {
 		t.Errorf("the answers were %v, and there were %d refreshes", statuses, r.refreshes-refreshes)
 	}
-	if text := fmt.Sprintf("%v %+v", err, err); strings.Contains(text, token.AccessToken) || strings.Contains(text, token.RefreshToken) {
+	text := fmt.Sprintf("%v %+v", err, err)
+	if strings.Contains(text, token.AccessToken) || strings.Contains(text, token.RefreshToken) {
 		t.Errorf("the error has a token in it: %s", text)
 	}
 }

@@ -219,6 +219,34 @@ func TestTail(t *testing.T) {
 	})
 }
 
+func TestTailEventStream(t *testing.T) {
+	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+		n := fakes.NewNetwork(t)
+		var since []string
+		n.Serve(t, "stream.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			since = append(since, r.Header.Get("Last-Event-ID"))
+			if len(since) == 2 {
+				w.Header().Set("Retry-After", "30")
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = fmt.Fprintf(w, "id: %d\nevent: tick\ndata: n%d\n\n", 7+len(since), len(since))
+		}))
+		r := heed{net: n}.run(t.Context(), "tail", "https://stream.test/", "--json", "--count", "2", "--since", "7")
+		want := `{"id":"8","type":"tick","data":"n1"}` + "\n" + `{"id":"10","type":"tick","data":"n3"}` + "\n"
+		if r.code != 0 || r.stdout != want {
+			t.Errorf("exit %d, stdout %q", r.code, r.stdout)
+		}
+		if got := strings.Join(since, " "); got != "7 8 8" {
+			t.Errorf("the positions were %s", got)
+		}
+		if !strings.Contains(r.stderr, `"server":30`) {
+			t.Errorf("stderr %q", r.stderr)
+		}
+	})
+}
+
 func TestTailEnds(t *testing.T) {
 	for _, c := range []struct {
 		name string
