@@ -128,15 +128,9 @@ func (r *rotation) inGrace(at time.Time) bool {
 
 // exchange presents the refresh token, again only where that is safe, and stores what came of it.
 func (r *rotation) exchange(ctx context.Context, c Credential) (*held, error) {
-	refresher := r.cfg.Refresher
-	if len(c.Resources) > 1 && !refresher.Params.Has("resource") {
-		params := clone(refresher.Params)
-		params["resource"] = c.Resources
-		refresher.Params = params
-	}
 	retries := delay.GeneratedRetry.OwnRetries(0, 0, refreshAttempts, nil)
 	for {
-		tok, err := refresher.Refresh(ctx, c.Token())
+		tok, err := r.cfg.Refresher.Refresh(ctx, c.Token())
 		if err == nil {
 			return r.rotated(ctx, c, NewCredential(tok, r.wall(), r.cfg.Keep...))
 		}
