@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/benbjohnson/clock"
 	"golang.org/x/oauth2"
@@ -78,14 +79,15 @@ type App struct {
 
 	// busy is held while the session is looked up or replaced. It is a channel so that who waits for it can give up.
 	busy    chan struct{}
-	session *session
+	session *auth.TokenSource // of a login that was found in a store, or made
+
+	found atomic.Pointer[found]
 }
 
-// session is a login that was found in a store, or made.
-type session struct {
-	source *auth.TokenSource
-	store  auth.Store
-	choice auth.Choice
+// found is a server's published metadata, which is asked for once.
+type found struct {
+	*auth.Metadata
+	client *http.Client
 }
 
 // New checks a configuration; nothing is read or sent. The error is an *auth.ConfigError with all mistakes.
@@ -156,10 +158,10 @@ func (a *App) Close(ctx context.Context) error {
 		return err
 	}
 	defer a.release()
-	if a.session == nil || a.session.source == nil {
+	if a.session == nil {
 		return nil
 	}
-	return a.session.source.Close(ctx)
+	return a.session.Close(ctx)
 }
 
 // metadata is where the server's endpoints are, and a client that keeps to the policy for addresses that a document named.
@@ -170,12 +172,17 @@ func (a *App) metadata(ctx context.Context) (*auth.Metadata, *http.Client, error
 			DeviceAuthorizationEndpoint: a.cfg.Endpoint.DeviceAuthURL, RevocationEndpoint: a.cfg.RevocationURL,
 		}, a.cfg.HTTPClient, nil
 	}
+	if f := a.found.Load(); f != nil {
+		return f.Metadata, f.client, nil
+	}
 	d := auth.Discovery{HTTPClient: a.cfg.HTTPClient, Clock: a.cfg.Clock}
 	m, err := d.Issuer(ctx, a.cfg.Issuer)
 	if err != nil {
 		return nil, nil, err
 	}
-	return m, m.HTTPClient(), nil
+	f := &found{m, m.HTTPClient()}
+	a.found.Store(f)
+	return f.Metadata, f.client, nil
 }
 
 func (a *App) config(m *auth.Metadata) oauth2.Config {
@@ -226,7 +233,7 @@ func (a *App) source(ctx context.Context) (*auth.TokenSource, error) {
 	}
 	defer a.release()
 	if a.session != nil {
-		return a.session.source, nil
+		return a.session, nil
 	}
 	choice, c, err := a.find(ctx)
 	if err != nil {
@@ -244,7 +251,7 @@ func (a *App) begin(ctx context.Context, choice auth.Choice, c auth.Credential) 
 		// It is never refreshed, so no server has to be asked where that is done.
 		source, err := auth.NewTokenSource(c, unrefreshed(cfg, a.cfg.ClientID))
 		if err == nil {
-			a.session = &session{source, choice.Store, choice}
+			a.session = source
 		}
 		return source, err
 	}
@@ -255,7 +262,7 @@ func (a *App) begin(ctx context.Context, choice auth.Choice, c auth.Credential) 
 	cfg.Refresher = auth.Refresher{Config: a.config(m), HTTPClient: client, Strict: a.cfg.Strict, Clock: a.cfg.Clock}
 	source, err := auth.NewTokenSource(c, cfg)
 	if err == nil {
-		a.session = &session{source, choice.Store, choice}
+		a.session = source
 	}
 	return source, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"golang.org/x/oauth2"
 
@@ -18,12 +17,9 @@ import (
 // A token that could not be stored is returned with the error beside it, and serves until the program ends. Errors are
 // those of [auth.Discovery], [auth.StorePolicy] and [auth.DeviceFlow].
 func (a *App) Login(ctx context.Context) (*oauth2.Token, error) {
-	choice, err := a.choose(ctx)
+	choice, err := a.Choose(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if choice.Name != "" {
-		a.tell(ctx, auth.StoreChosen{Choice: choice})
 	}
 	if choice.Name == auth.InEnv {
 		c, err := choice.Store.Load(ctx, a.key)
@@ -32,6 +28,38 @@ func (a *App) Login(ctx context.Context) (*oauth2.Token, error) {
 		}
 		return c.Token(), nil // it goes before every login
 	}
+	flow, err := a.Flow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tok, err := flow.Login(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return tok, a.Keep(ctx, choice, tok)
+}
+
+// Choose settles where a login will be kept, and says so by the event [auth.StoreChosen]. It is a part of Login, for
+// whoever takes that apart.
+func (a *App) Choose(ctx context.Context) (auth.Choice, error) {
+	if a.cfg.Store == nil {
+		choice, err := a.cfg.Stores.Choose(ctx, a.key)
+		if err == nil {
+			a.tell(ctx, auth.StoreChosen{Choice: choice})
+		}
+		return choice, err
+	}
+	if p, ok := a.cfg.Store.(auth.Prober); ok {
+		if err := p.Probe(ctx); err != nil {
+			return auth.Choice{}, err
+		}
+	}
+	return auth.Choice{Store: a.cfg.Store}, nil
+}
+
+// Flow returns the device flow of a login, its endpoints discovered. It is a part of Login, for whoever takes that apart:
+// to start a login here and finish it elsewhere.
+func (a *App) Flow(ctx context.Context) (*auth.DeviceFlow, error) {
 	m, client, err := a.metadata(ctx)
 	if err != nil {
 		return nil, err
@@ -40,20 +68,20 @@ func (a *App) Login(ctx context.Context) (*oauth2.Token, error) {
 		return nil, err
 	}
 	device, token := a.params()
-	flow := auth.DeviceFlow{
+	return &auth.DeviceFlow{
 		Config: a.config(m), Prompter: a.cfg.Prompter, HTTPClient: client, Params: device, TokenParams: token,
 		PKCE: a.cfg.PKCE, Strict: a.cfg.Strict, Clock: a.cfg.Clock, OnEvent: a.cfg.OnEvent, Logger: a.cfg.Logger,
-	}
-	tok, err := flow.Login(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// The approval is spent: what is left is done whatever becomes of ctx.
-	return tok, a.keep(context.WithoutCancel(ctx), choice, tok, m)
+	}, nil
 }
 
-// keep stores a new login, takes it for the present session, and tidies up after the one before.
-func (a *App) keep(ctx context.Context, choice auth.Choice, tok *oauth2.Token, m *auth.Metadata) error {
+// Keep stores a new login where Choose has said, takes it for the present session, and revokes what an earlier login left
+// there. It is a part of Login, for whoever takes that apart. The approval is spent, so that it is done whatever becomes
+// of ctx.
+func (a *App) Keep(ctx context.Context, choice auth.Choice, tok *oauth2.Token) error {
+	return a.keep(context.WithoutCancel(ctx), choice, tok)
+}
+
+func (a *App) keep(ctx context.Context, choice auth.Choice, tok *oauth2.Token) error {
 	c := auth.NewCredential(tok, delay.TimersOn(a.cfg.Clock).Now())
 	if len(c.Resources) == 0 {
 		c.Resources = a.cfg.Resources
@@ -80,7 +108,7 @@ func (a *App) keep(ctx context.Context, choice auth.Choice, tok *oauth2.Token, m
 	}
 	if lookup == nil && old.RefreshToken != c.RefreshToken {
 		// Best effort: the new login is what matters, and it is stored.
-		if err := a.revoker(m, a.cfg.HTTPClient).Revoke(ctx, old); err != nil {
+		if err := a.revoke(ctx, old); err != nil {
 			a.tell(ctx, auth.RevokeFailed{Err: err})
 		}
 	}
@@ -105,11 +133,7 @@ func (a *App) Logout(ctx context.Context) error {
 	}
 	var revoked error
 	if err == nil {
-		if m, client, err := a.metadata(ctx); err != nil {
-			revoked = err
-		} else {
-			revoked = a.revoker(m, client).Revoke(ctx, c)
-		}
+		revoked = a.revoke(ctx, c)
 	}
 	a.session = nil
 	gone := context.WithoutCancel(ctx)
@@ -129,28 +153,20 @@ func (a *App) Logout(ctx context.Context) error {
 // auth.ErrStoreNotFound.
 func (a *App) Session(ctx context.Context) (auth.Choice, auth.Credential, error) { return a.find(ctx) }
 
-func (a *App) revoker(m *auth.Metadata, client *http.Client) *auth.Revoker {
-	return &auth.Revoker{Config: a.config(m), URL: m.RevocationEndpoint, HTTPClient: client, Clock: a.cfg.Clock}
+func (a *App) revoke(ctx context.Context, c auth.Credential) error {
+	m, client, err := a.metadata(ctx)
+	if err != nil {
+		return err
+	}
+	r := auth.Revoker{Config: a.config(m), URL: m.RevocationEndpoint, HTTPClient: client, Clock: a.cfg.Clock}
+	return r.Revoke(ctx, c)
 }
 
 func (a *App) tell(ctx context.Context, e auth.Event) {
 	if a.cfg.Logger != nil {
-		a.cfg.Logger.WarnContext(ctx, "heed: "+e.Name(), "text", e.String())
+		a.cfg.Logger.InfoContext(ctx, "heed: "+e.Name(), "text", e.String())
 	}
 	if a.cfg.OnEvent != nil {
 		a.cfg.OnEvent(e)
 	}
-}
-
-// choose settles where the login will be kept.
-func (a *App) choose(ctx context.Context) (auth.Choice, error) {
-	if a.cfg.Store == nil {
-		return a.cfg.Stores.Choose(ctx, a.key)
-	}
-	if p, ok := a.cfg.Store.(auth.Prober); ok {
-		if err := p.Probe(ctx); err != nil {
-			return auth.Choice{}, err
-		}
-	}
-	return auth.Choice{Store: a.cfg.Store}, nil
 }

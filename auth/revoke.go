@@ -109,21 +109,3 @@ func (r *Revoker) Revoke(ctx context.Context, c Credential) error {
 	}
 	return errors.Join(errs...)
 }
-
-// Logout ends a login: it revokes its tokens, as far as the server takes part, and deletes it from the store whatever the
-// server has said. A login that is not there is no error. The error joins what the server and the store could not do.
-func Logout(ctx context.Context, r *Revoker, store Store, key Key) error {
-	c, err := store.Load(ctx, key)
-	if errors.Is(err, ErrStoreNotFound) {
-		return nil
-	}
-	var revoked error
-	if err == nil && r != nil {
-		revoked = r.Revoke(ctx, c)
-	}
-	deleted := store.Delete(context.WithoutCancel(ctx), key)
-	if errors.Is(deleted, ErrStoreNotFound) {
-		deleted = nil
-	}
-	return errors.Join(revoked, deleted)
-}
