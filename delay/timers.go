@@ -25,6 +25,7 @@ const (
 	KindConfirmationDeadline Kind = "confirmation-deadline"
 	KindRepairPoll           Kind = "repair-poll"
 	KindRequestTimeout       Kind = "request-timeout"
+	KindRefresh              Kind = "refresh"       // the bound of a refresh as a whole
 	KindStoreLock            Kind = "store-lock"    // between two tries for a lock that another process holds
 	KindStoreTimeout         Kind = "store-timeout" // the bound of a store that may never answer
 	KindStoreWrite           Kind = "store-write"   // between two tries to replace a file that somebody reads

@@ -1,0 +1,276 @@
+package auth
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/benbjohnson/clock"
+	"golang.org/x/oauth2"
+
+	"github.com/heed-sdk/heed/delay"
+)
+
+// SourceConfig says how a TokenSource keeps a login fresh. Only the Refresher's client and endpoint have to be set.
+type SourceConfig struct {
+	// Refresher makes the exchanges.
+	Refresher Refresher
+
+	// Store holds the login under Key, and is where other processes find what one of them has refreshed. Save the login
+	// there first: one that is not in the store counts as logged out. If it is nil, the login lives in this process only.
+	Store Store
+	Key   Key
+
+	// ReuseGrace is how long after its first use the server answers a refresh token with the same tokens again; see
+	// [Profile.ReuseGrace]. If it is zero, a refresh whose answer was lost is never presented again.
+	ReuseGrace time.Duration
+
+	// Timeout bounds a refresh as a whole: the lock, the request, and waits that the server asks for. If it is zero, 1 min.
+	Timeout time.Duration
+
+	// Keep names members of token responses to keep besides those that Credential has fields for.
+	Keep []string
+
+	// Clock is what time it is. If it is nil, the real one.
+	Clock clock.Clock
+
+	// OnEvent, if not nil, is told of refreshes, from the goroutine that makes them. It must not block.
+	OnEvent func(Event)
+
+	// Logger, if not nil, logs the same. It is never given a secret.
+	Logger *slog.Logger
+}
+
+const (
+	defaultRefreshBound = time.Minute
+	earliest            = 5 * time.Minute // before the expiry
+	betweenTries        = time.Minute     // inside the early window
+)
+
+// TokenSource is an oauth2.TokenSource that keeps a login fresh, for any number of goroutines, and with a Store for any
+// number of processes.
+//
+// A token is refreshed ahead of its expiry by a fifth of its life, at most five minutes. Inside that window the present
+// token is still handed out while one refresh runs, at most once a minute; after the expiry callers wait for the
+// refresh. There is one refresh at a time. It belongs to no caller: one that gives up returns at once, and the
+// refresh goes on under a bound of its own, so that a rotated token is never lost.
+type TokenSource struct {
+	cfg    SourceConfig
+	timers *delay.Timers
+
+	current atomic.Pointer[held]
+
+	ended error // why the login was deleted here; the refresh under way owns it
+
+	mu       sync.Mutex
+	flight   *flight
+	tryAfter time.Time // inside the early window
+	closed   bool
+}
+
+var _ oauth2.TokenSource = (*TokenSource)(nil)
+
+// held is a login as it is handed out.
+type held struct {
+	Credential
+	token *oauth2.Token
+	due   time.Time // when to refresh; zero is never
+}
+
+// flight is a refresh under way.
+type flight struct {
+	done chan struct{}
+	got  *held
+	err  error
+}
+
+// NewTokenSource returns a source that hands out a login, and refreshes it when it is time. The error is a *ConfigError.
+func NewTokenSource(c Credential, cfg SourceConfig) (*TokenSource, error) {
+	s, err := newSource(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.current.Store(s.hold(c))
+	return s, nil
+}
+
+// LoadTokenSource returns a source that hands out the login that the store has. The error is a *ConfigError or the
+// store's.
+func LoadTokenSource(ctx context.Context, cfg SourceConfig) (*TokenSource, error) {
+	s, err := newSource(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Store == nil {
+		return nil, &ConfigError{[]Problem{{"Store", "is missing"}}}
+	}
+	c, err := cfg.Store.Load(ctx, cfg.Key)
+	if err != nil {
+		return nil, err
+	}
+	s.current.Store(s.hold(c))
+	return s, nil
+}
+
+func newSource(cfg SourceConfig) (*TokenSource, error) {
+	var problems []Problem
+	if cfg.Store != nil {
+		key, err := cfg.Key.Canonical()
+		if err != nil {
+			problems = append(problems, Problem{"Key", "names no login: it needs an issuer and a client id"})
+		}
+		cfg.Key = key
+	}
+	if cfg.ReuseGrace < 0 {
+		problems = append(problems, Problem{"ReuseGrace", "is negative"})
+	}
+	if cfg.Timeout < 0 {
+		problems = append(problems, Problem{"Timeout", "is negative"})
+	}
+	if _, _, err := cfg.Refresher.settings(&oauth2.Token{RefreshToken: "any"}); err != nil {
+		problems = append(problems, err.(*ConfigError).Problems...)
+	}
+	if len(problems) > 0 {
+		return nil, &ConfigError{problems}
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultRefreshBound
+	}
+	if cfg.Refresher.Clock == nil {
+		cfg.Refresher.Clock = cfg.Clock
+	}
+	return &TokenSource{cfg: cfg, timers: delay.TimersOn(cfg.Clock)}, nil
+}
+
+func (s *TokenSource) hold(c Credential) *held {
+	h := &held{Credential: c, token: c.Token()}
+	if c.Expiry.IsZero() {
+		return h
+	}
+	life := c.Lifetime()
+	if life <= 0 {
+		life = max(c.Expiry.Sub(s.wall()), 0)
+	}
+	h.due = c.Expiry.Add(-min(earliest, life/5))
+	return h
+}
+
+// wall is the time on the wall clock, which goes on while the machine sleeps, as tokens expire by it.
+func (s *TokenSource) wall() time.Time { return s.timers.Now().Round(0) }
+
+// fresh reports whether there is no reason to refresh.
+func (h *held) fresh(now time.Time) bool {
+	return h.AccessToken != "" && (h.due.IsZero() || now.Before(h.due))
+}
+
+// usable reports whether the token can still be handed out.
+func (h *held) usable(now time.Time) bool {
+	return h.AccessToken != "" && (h.Expiry.IsZero() || now.Before(h.Expiry))
+}
+
+// Token is TokenContext without a context.
+func (s *TokenSource) Token() (*oauth2.Token, error) { return s.TokenContext(context.Background()) }
+
+// TokenContext returns a token that has not expired. It waits only when the present one has, and then no longer than ctx
+// lives. The token is shared: do not change it. The error is a [*SessionExpired] when only another login helps, a
+// [*RefreshError] or a [*StoreError] when a later call may succeed, or ctx's own.
+func (s *TokenSource) TokenContext(ctx context.Context) (*oauth2.Token, error) {
+	h := s.current.Load()
+	now := s.timers.Now()
+	if h.fresh(now) {
+		return h.token, nil
+	}
+	if h.usable(now) {
+		s.refreshAhead(now)
+		return h.token, nil
+	}
+	return s.wait(ctx, h)
+}
+
+// Refresh returns a token in place of one that a server has refused although it had not expired. If the refused token has
+// been replaced meanwhile, that is the new one, and nothing is refreshed.
+func (s *TokenSource) Refresh(ctx context.Context, refused *oauth2.Token) (*oauth2.Token, error) {
+	h := s.current.Load()
+	if refused != nil && h.AccessToken != refused.AccessToken && h.usable(s.timers.Now()) {
+		return h.token, nil
+	}
+	return s.wait(ctx, h)
+}
+
+// refreshAhead starts a refresh inside the early window, unless there is one or the last try was just now.
+func (s *TokenSource) refreshAhead(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flight != nil || s.closed || now.Before(s.tryAfter) {
+		return
+	}
+	s.tryAfter = now.Add(betweenTries)
+	s.start(s.current.Load())
+}
+
+// wait joins the refresh under way, or starts one, unless the login was replaced since the caller looked at it.
+func (s *TokenSource) wait(ctx context.Context, seen *held) (*oauth2.Token, error) {
+	if err := delay.Ended(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	if h := s.current.Load(); h != seen && h.usable(s.timers.Now()) {
+		s.mu.Unlock()
+		return h.token, nil
+	}
+	f := s.flight
+	if f == nil {
+		f = s.start(s.current.Load())
+	}
+	s.mu.Unlock()
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return nil, delay.Ended(ctx)
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	return f.got.token, nil
+}
+
+// start begins a refresh. The caller holds mu; Close waits for the goroutine.
+func (s *TokenSource) start(h *held) *flight {
+	f := &flight{done: make(chan struct{})}
+	s.flight = f
+	go func() {
+		defer close(f.done)
+		f.got, f.err = s.refresh(h)
+		s.mu.Lock()
+		if f.err == nil {
+			s.current.Store(f.got)
+			s.tryAfter = time.Time{}
+		}
+		s.flight = nil
+		s.mu.Unlock()
+	}()
+	return f
+}
+
+// Close waits until a refresh under way has been stored, or ctx ends, and starts no more of them ahead of time. A program
+// that ends without it may lose a token that was rotated just then.
+func (s *TokenSource) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	f := s.flight
+	s.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	select {
+	case <-f.done:
+		return nil
+	case <-ctx.Done():
+		return delay.Ended(ctx)
+	}
+}
+
+// Credential returns the login as it stands.
+func (s *TokenSource) Credential() Credential { return s.current.Load().Credential }
