@@ -43,9 +43,9 @@ type Refresher struct {
 	Clock clock.Clock
 }
 
-// Refresh sends the refresh token of a stored token, and the resource that it is bound to (RFC 8707, section 2.2). The
-// new token keeps the stored one's refresh token, scope and resource where the answer leaves them out; both texts are in
-// Extra. It returns a *ConfigError before anything is sent, or a *RefreshError.
+// Refresh sends the refresh token of a stored token, and the resources that it is bound to (RFC 8707, section 2.2), which
+// Extra has, as [Credential.Token] leaves them there. The new token keeps the stored one's refresh token, scope and
+// resources where the answer leaves them out. It returns a *ConfigError before anything is sent, or a *RefreshError.
 func (r *Refresher) Refresh(ctx context.Context, stored *oauth2.Token) (*oauth2.Token, error) {
 	p, timeout, err := r.settings(stored)
 	if err != nil {
@@ -57,8 +57,8 @@ func (r *Refresher) Refresh(ctx context.Context, stored *oauth2.Token) (*oauth2.
 	if len(r.Scopes) > 0 {
 		form.Set("scope", strings.Join(r.Scopes, " "))
 	}
-	if resource, _ := stored.Extra("resource").(string); resource != "" && !form.Has("resource") {
-		form.Set("resource", resource)
+	if resources := memberTexts(stored.Extra("resource")); len(resources) > 0 && !form.Has("resource") {
+		form["resource"] = resources
 	}
 	hide := secrets{}.basic(r.Config.ClientID, r.Config.ClientSecret).with(stored.RefreshToken, stored.AccessToken)
 	for _, name := range sensitive {
@@ -152,12 +152,12 @@ func keep(fresh *oauth2.Token, answer members, stored *oauth2.Token) *oauth2.Tok
 	}
 	extra := answer.extra()
 	for _, name := range []string{"scope", "resource"} {
-		text, _ := fresh.Extra(name).(string)
-		if text == "" {
-			text, _ = stored.Extra(name).(string)
+		value := fresh.Extra(name)
+		if len(memberTexts(value)) == 0 {
+			value = stored.Extra(name)
 		}
-		if text != "" {
-			extra[name] = text
+		if len(memberTexts(value)) > 0 {
+			extra[name] = value
 		}
 	}
 	return fresh.WithExtra(extra)
