@@ -104,7 +104,7 @@ func kindOfHost(host string) string {
 	}
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	switch {
-	case localHost(name):
+	case loopback(name):
 		return kindLoopback
 	case name == "metadata.google.internal", name == "instance-data.ec2.internal":
 		return kindMetadata

@@ -3,6 +3,7 @@ package auth_test
 import (
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -35,9 +36,7 @@ func deviceWith(members map[string]string) string {
 	all := map[string]string{
 		"device_code": `"dc"`, "user_code": `"AB-CD"`, "verification_uri": `"https://as.test/device"`, "expires_in": `900`, "interval": `5`,
 	}
-	for name, value := range members {
-		all[name] = value
-	}
+	maps.Copy(all, members)
 	var parts []string
 	for name, value := range all {
 		if value != "" {

@@ -54,6 +54,9 @@ func (f *DeviceFlow) settings(prompts bool) (*settings, error) {
 			wrong("TokenParams", "holds "+name+", which the login sets")
 		}
 	}
+	if f.PKCE && (f.Params.Has("code_challenge") || f.TokenParams.Has("code_verifier")) {
+		wrong("PKCE", "is set beside a proof key of the caller's own")
+	}
 	if f.RequestTimeout < 0 {
 		wrong("RequestTimeout", "is negative")
 	}
@@ -89,7 +92,10 @@ func (f *DeviceFlow) settings(prompts bool) (*settings, error) {
 	if s.timeout == 0 {
 		s.timeout = defaultRequestTimeout
 	}
-	for _, params := range []url.Values{f.Params, f.TokenParams} {
+	if f.PKCE {
+		withProofKey(s.params, s.tokenParams)
+	}
+	for _, params := range []url.Values{s.params, s.tokenParams} {
 		for _, name := range sensitive {
 			s.secrets = s.secrets.with(params[name]...)
 		}

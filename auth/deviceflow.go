@@ -38,6 +38,10 @@ type DeviceFlow struct {
 	// TokenParams are extra parameters of each poll, such as resource or a PKCE verifier.
 	TokenParams url.Values
 
+	// PKCE gives each login a proof key (RFC 7636) of its own, so that a device code is of no use to whoever intercepts it.
+	// RFC 8628 does not ask for it; some servers enforce it, and those that do not know it ignore it.
+	PKCE bool
+
 	// Strict reads answers as the RFC writes them, without the leniencies that real servers need: see the package
 	// documentation.
 	Strict bool

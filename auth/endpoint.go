@@ -10,12 +10,11 @@ import (
 
 // loopback reports whether a host name stays on this machine, where plain http is allowed.
 func loopback(host string) bool {
-	host = strings.ToLower(host)
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") { // RFC 6761, section 6.3
-		return true
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().IsLoopback()
 	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") // RFC 6761, section 6.3
 }
 
 // addressProblem says what is wrong with an address that a credential is sent to or that a user is sent to, or "". The

@@ -59,7 +59,7 @@ func parseAddress(raw string) (*url.URL, error) {
 	if err != nil || u.Host != authority || u.EscapedPath() != path || u.User != nil || u.Opaque != "" {
 		return nil, flaw("it is no valid URL")
 	}
-	if u.Scheme == "http" && !localHost(u.Hostname()) {
+	if u.Scheme == "http" && !loopback(u.Hostname()) {
 		return nil, flaw("it is not https, which only an address of this machine may be")
 	}
 	return u, nil
@@ -169,14 +169,6 @@ func checkPath(path string) error {
 		}
 	}
 	return nil
-}
-
-// localHost reports whether a host is this machine by its name or its number.
-func localHost(host string) bool {
-	if addr, err := netip.ParseAddr(host); err == nil {
-		return addr.Unmap().IsLoopback()
-	}
-	return loopback(strings.TrimSuffix(host, "."))
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -37,7 +37,7 @@ type Profile struct {
 	RefreshScope string
 	// NeedsSecret is set where polls without a client secret are refused.
 	NeedsSecret bool
-	// MayEnforcePKCE is set where a client can be set up so that it needs a proof key: see DeviceFlow.WithPKCE.
+	// MayEnforcePKCE is set where a client can be set up so that it needs a proof key: see [DeviceFlow].PKCE.
 	MayEnforcePKCE bool
 	// SingleUseRefresh is set where a refresh token is spent by its first use.
 	SingleUseRefresh bool

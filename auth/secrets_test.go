@@ -67,7 +67,7 @@ func TestNothingLeaks(t *testing.T) {
 		"201":          raw(201, `{"access_token":"canary-new-access","error":"canary-new-access","error_description":"canary-new-access canary-device-code"}`),
 		"throttled":    raw(429, `{"error":"canary-device-code",`+echo+`}`),
 		"malformed":    raw(200, `{"access_token":"canary-access","expires_in":"canary"}`),
-		"cut":          {RawBody: ptr(`{"access_token":"canary-access`), ContentLength: 500},
+		"cut":          {RawBody: new(`{"access_token":"canary-access`), ContentLength: 500},
 		"html":         plain(200, "canary-device-code"),
 		"header":       with(plain(503, ""), "Retry-After", "canary"),
 		"redirect":     with(fakes.AuthAnswer{Status: 302}, "Location", "https://evil.test/?code=canary-device-code"),
@@ -232,4 +232,4 @@ func TestRetryAfterIsShown(t *testing.T) {
 	})
 }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline

@@ -233,7 +233,7 @@ func testLoginAndGet(t *testing.T, s *server) {
 	if err := json.Unmarshal(p.stdout.Bytes(), &result); err != nil || strings.Count(p.stdout.String(), "\n") != 1 {
 		t.Errorf("stdout is not one line of JSON: %v: %s", err, &p.stdout)
 	}
-	if result.TokenType != "Bearer" || !result.Refreshable || result.ExpiresIn < 299 || time.Until(result.Expiry) <= 0 ||
+	if result.TokenType != "Bearer" || !result.Refreshable || result.ExpiresIn < 290 || time.Until(result.Expiry) <= 0 ||
 		len(strings.Fields(result.Scope)) != len(scopes) {
 		t.Errorf("the result is %s", &p.stdout)
 	}

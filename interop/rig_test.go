@@ -156,6 +156,7 @@ func wantEnd(t *testing.T, token *oauth2.Token, err error, reason auth.Reason, s
 		t.Fatalf("the login ended with token %v and error %v, want %s", token != nil, err, string(reason))
 	}
 	if e.Reason != reason || e.Status != status || e.Code != code {
-		t.Errorf("the login ended with %s, %d %q, want %s, %d %q: %v", string(e.Reason), e.Status, e.Code, string(reason), status, code, err)
+		t.Errorf("the login ended with %s, %d %q, want %s, %d %q: %v",
+			string(e.Reason), e.Status, e.Code, string(reason), status, code, err)
 	}
 }

@@ -2,13 +2,13 @@ package interop_test
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"testing"
 	"time"
 
 	"golang.org/x/oauth2"
 
+	"github.com/heed-sdk/heed/auth"
 	"github.com/heed-sdk/heed/interop/oidcprovider"
 	"github.com/heed-sdk/heed/interop/zitadel"
 )
@@ -81,32 +81,22 @@ func (tests servedBy) onEach(t *testing.T, p pace) {
 	}
 }
 
-// discover asks the server for its endpoints, because the SDK does not yet.
+// discover asks the server for its endpoints. oidc-provider answers at the address of RFC 8414, zitadel at OpenID's alone.
 func (s *server) discover(t *testing.T) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Issuer()+"/.well-known/openid-configuration", nil)
+	d := auth.Discovery{HTTPClient: newClient(t)}
+	m, err := d.Issuer(t.Context(), s.Issuer())
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := newClient(t).Do(req)
-	if err != nil {
+	if err := m.For(auth.GrantDeviceCode); err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
-	var metadata struct {
-		Device     string `json:"device_authorization_endpoint"`
-		Token      string `json:"token_endpoint"`
-		UserInfo   string `json:"userinfo_endpoint"`
-		Revocation string `json:"revocation_endpoint"`
+	if m.UserinfoEndpoint == "" || m.RevocationEndpoint == "" {
+		t.Fatalf("the metadata lacks an endpoint: %+v", m)
 	}
-	if err := json.NewDecoder(res.Body).Decode(&metadata); err != nil {
-		t.Fatalf("discovery: %s: %v", res.Status, err)
-	}
-	s.deviceURL, s.tokenURL = metadata.Device, metadata.Token
-	s.userInfoURL, s.revocationURL = metadata.UserInfo, metadata.Revocation
-	if s.deviceURL == "" || s.tokenURL == "" || s.userInfoURL == "" || s.revocationURL == "" {
-		t.Fatalf("the metadata lacks an endpoint: %+v", metadata)
-	}
+	s.deviceURL, s.tokenURL = m.DeviceAuthorizationEndpoint, m.TokenEndpoint
+	s.userInfoURL, s.revocationURL = m.UserinfoEndpoint, m.RevocationEndpoint
 }
 
 // config is a client of the server.

@@ -21,6 +21,10 @@ import (
 
 const channel = "news"
 
+// pingInterval is that of a server whose pings matter to the test. Half of it is the time to answer, which a busy machine
+// needs at times; the first ping comes after half to one.
+const pingInterval = 2 * time.Second
+
 // follower consumes a stream in the test's own goroutine, with everything that was told of it.
 type follower struct {
 	t      *testing.T
@@ -44,7 +48,7 @@ func follow(t *testing.T, s *streams.Server, dialer stream.Dialer) *follower {
 			token := "bearer-" + strconv.FormatInt(f.minted.Add(1), 10)
 			return stream.Credential{Token: &oauth2.Token{AccessToken: token}}, nil
 		},
-		Staleness: 3 * time.Second, // six pings
+		Staleness: 4 * pingInterval,
 		Trace: &stream.Trace{
 			Connected: func(i stream.ConnectedInfo) {
 				// The server needs a moment to see that the connection before this one is gone.
@@ -123,7 +127,7 @@ func (f *follower) wantHandshakes(want ...int) {
 // Retry-After. The client goes on from the last message that it has received.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	s := streams.Start(t, streams.Config{RefuseAfterRestart: 2, PingInterval: 500 * time.Millisecond})
+	s := streams.Start(t, streams.Config{RefuseAfterRestart: 2, PingInterval: pingInterval})
 	f := follow(t, s, centrifuge{websocket.Dialer{URL: s.URL(), Client: newClient(t)}, channel})
 	f.connected = func(attempt int) {
 		if attempt == 1 {
@@ -143,8 +147,8 @@ func TestKilled(t *testing.T) {
 		}
 		switch want {
 		case 1:
-			// Pings go to and fro: the server would close with 3012 if they were not answered.
-			time.AfterFunc(1200*time.Millisecond, func() { s.Publish(channel, 2) })
+			// Until then a ping has come: the server closes with 3012 if it is not answered in time.
+			time.AfterFunc(2*pingInterval, func() { s.Publish(channel, 2) })
 		case 2:
 			s.Kill()
 			s.Publish(channel, 3) // nobody hears it
@@ -185,7 +189,8 @@ func TestKilled(t *testing.T) {
 		if i == 0 {
 			server = 0
 		}
-		if longest := delay.Reconnect.Row().Local.Longest(i + 1); w.Local > longest || w.Server != server || w.For != max(w.Local, w.Server) {
+		longest := delay.Reconnect.Row().Local.Longest(i + 1)
+		if w.Local > longest || w.Server != server || w.For != max(w.Local, w.Server) {
 			t.Errorf("wait %d: %v", i+1, w)
 		}
 	}
@@ -217,7 +222,7 @@ func TestEmptied(t *testing.T) {
 // message. What is published meanwhile is lost, because nobody asks for it.
 func TestPlain(t *testing.T) {
 	t.Parallel()
-	s := streams.Start(t, streams.Config{RefuseAfterRestart: 1, PingInterval: 500 * time.Millisecond})
+	s := streams.Start(t, streams.Config{RefuseAfterRestart: 1, PingInterval: pingInterval})
 	f := follow(t, s, websocket.Dialer{URL: s.URL(), Client: newClient(t)})
 	live := stream.Reconnect(f.config)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/heed-sdk/heed/auth"
 	"github.com/heed-sdk/heed/requests"
 )
 
@@ -31,28 +32,36 @@ func testToken(t *testing.T, s *server) {
 	wantUser(t, s, oauth2.StaticTokenSource(token))
 
 	r := &refresher{config: &l.flow.Config, client: newClient(t), token: token}
-	t.Run("refreshed", func(t *testing.T) {
+	heed := auth.Refresher{Config: l.flow.Config, HTTPClient: r.client, Strict: true}
+	for _, by := range []struct {
+		name string
 		// x/oauth2 takes a token that Heed has returned as one of its own, and refreshes it once it has expired.
-		fresh, err := r.renew(t.Context(), token)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if fresh.RefreshToken == token.RefreshToken || fresh.RefreshToken == "" {
-			t.Error("the refresh token was not rotated")
-		}
-		if fresh.AccessToken == token.AccessToken || !fresh.Valid() {
-			t.Error("the access token was not replaced")
-		}
-		r.token = fresh
-		wantUser(t, s, r)
-	})
+		refresh func(context.Context, *oauth2.Token) (*oauth2.Token, error)
+	}{{"x/oauth2", r.renew}, {"auth.Refresher", heed.Refresh}} {
+		t.Run("refreshed by "+by.name, func(t *testing.T) {
+			fresh, err := by.refresh(t.Context(), r.token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fresh.RefreshToken == r.token.RefreshToken || fresh.RefreshToken == "" {
+				t.Error("the refresh token was not rotated")
+			}
+			if fresh.AccessToken == r.token.AccessToken || !fresh.Valid() {
+				t.Error("the access token was not replaced")
+			}
+			r.token = fresh
+			wantUser(t, s, r)
+		})
+	}
 	t.Run("nonsense", func(t *testing.T) { testNonsense(t, s) })
 	t.Run("refused and replaced", func(t *testing.T) { testReplaced(t, s, r) })
 	t.Run("revoked", func(t *testing.T) { testRevoked(t, s, r) })
 }
 
 // userInfo asks for what the server knows of the user, and returns the status of every answer.
-func userInfo(t *testing.T, s *server, tokens oauth2.TokenSource, base http.RoundTripper) (sub string, statuses []int, err error) {
+func userInfo(t *testing.T, s *server, tokens oauth2.TokenSource, base http.RoundTripper) (
+	sub string, statuses []int, err error,
+) {
 	t.Helper()
 	transport := &requests.Transport{Tokens: tokens, Base: base}
 	transport.Hooks.OnRequestEnd = func(_ context.Context, r requests.Result) { statuses = append(statuses, r.Status) }
@@ -60,7 +69,9 @@ func userInfo(t *testing.T, s *server, tokens oauth2.TokenSource, base http.Roun
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.userInfoURL, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.userInfoURL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,12 +118,9 @@ func testNonsense(t *testing.T, s *server) {
 // again.
 func testReplaced(t *testing.T, s *server, r *refresher) {
 	const together = 4
-	good := r.token
-	r.token = &oauth2.Token{AccessToken: "nonsense", RefreshToken: good.RefreshToken}
-	var refused sync.WaitGroup
-	refused.Add(together)
-	r.before = refused.Wait
-	base := &tally{next: newClient(t).Transport, refused: refused.Done}
+	r.token = &oauth2.Token{AccessToken: "nonsense", RefreshToken: r.token.RefreshToken}
+	base := &tally{next: newClient(t).Transport, left: together, all: make(chan struct{})}
+	r.after = base.all
 
 	refreshes := r.refreshes
 	var all sync.WaitGroup
@@ -125,7 +133,7 @@ func testReplaced(t *testing.T, s *server, r *refresher) {
 		})
 	}
 	all.Wait()
-	r.before = nil
+	r.after = nil
 	if n := r.refreshes - refreshes; n != 1 {
 		t.Errorf("%d refreshes, want 1", n)
 	}
@@ -133,7 +141,8 @@ func testReplaced(t *testing.T, s *server, r *refresher) {
 
 	// A server that goes on refusing is asked twice and no more.
 	_, statuses, err := userInfo(t, s, alwaysBad{}, newClient(t).Transport)
-	if e, ok := errors.AsType[*requests.Error](err); !ok || e.Code != requests.CodeAuthRequired || !slices.Equal(statuses, []int{401, 401}) {
+	e, ok := errors.AsType[*requests.Error](err)
+	if !ok || e.Code != requests.CodeAuthRequired || !slices.Equal(statuses, []int{401, 401}) {
 		t.Errorf("refused twice: %v: %v", statuses, err)
 	}
 }
@@ -160,7 +169,8 @@ func testRevoked(t *testing.T, s *server, r *refresher) {
 	if !slices.Equal(statuses, []int{401}) || r.refreshes != refreshes+1 {
 		t.Errorf("the answers were %v, and there were %d refreshes", statuses, r.refreshes-refreshes)
 	}
-	if text := fmt.Sprintf("%v %+v", err, err); strings.Contains(text, token.AccessToken) || strings.Contains(text, token.RefreshToken) {
+	text := fmt.Sprintf("%v %+v", err, err)
+	if strings.Contains(text, token.AccessToken) || strings.Contains(text, token.RefreshToken) {
 		t.Errorf("the error has a token in it: %s", text)
 	}
 }
@@ -185,11 +195,11 @@ func revoke(t *testing.T, s *server, token string) {
 	}
 }
 
-// refresher is what a user writes today to have refused tokens replaced: a requests.Refresher on top of x/oauth2.
+// refresher is a requests.Refresher on top of x/oauth2, as somebody writes it who has one already.
 type refresher struct {
 	config *oauth2.Config
 	client *http.Client
-	before func() // if set, called before a refresh
+	after  <-chan struct{} // if set, no refresh begins before it is closed
 
 	mu        sync.Mutex
 	token     *oauth2.Token
@@ -205,13 +215,17 @@ func (r *refresher) Token() (*oauth2.Token, error) {
 }
 
 func (r *refresher) Refresh(ctx context.Context, refused *oauth2.Token) (*oauth2.Token, error) {
+	if r.after != nil {
+		select {
+		case <-r.after:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if refused.AccessToken != r.token.AccessToken {
 		return r.token, nil
-	}
-	if r.before != nil {
-		r.before()
 	}
 	r.refreshes++
 	fresh, err := r.renew(ctx, r.token)
@@ -239,16 +253,23 @@ func (alwaysBad) Refresh(context.Context, *oauth2.Token) (*oauth2.Token, error) 
 	return &oauth2.Token{AccessToken: "more-nonsense"}, nil
 }
 
-// tally says of each answer that refuses a token that it has come.
+// tally closes a channel when so many answers have come that refuse a token.
 type tally struct {
-	next    http.RoundTripper
-	refused func()
+	next http.RoundTripper
+	all  chan struct{}
+
+	mu   sync.Mutex
+	left int
 }
 
 func (b *tally) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := b.next.RoundTrip(req)
 	if err == nil && res.StatusCode == http.StatusUnauthorized {
-		b.refused()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.left--; b.left == 0 {
+			close(b.all)
+		}
 	}
 	return res, err
 }

@@ -65,12 +65,18 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Validate reports all mistakes of the configuration, joined into one error. [Stream.Messages] does it too, before anything
+// Validate reports all mistakes of the configuration, and those of the Dialer if it has a method Validate() error, joined into
+// one error. [Stream.Messages] does it too, before anything
 // is sent, and ends with a [Usage] error.
 func (c Config) Validate() error {
 	var all []error
 	if c.Dialer == nil {
 		all = append(all, &ConfigError{"Dialer", "is missing: there is nothing to connect with"})
+	}
+	if v, ok := c.Dialer.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			all = append(all, err)
+		}
 	}
 	all = append(all, schedule(c.Base, c.Ceiling)...)
 	if c.Staleness < 0 {

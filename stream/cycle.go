@@ -50,7 +50,7 @@ func (r *run) cycle(ctx context.Context, yield func(Message, error) bool) (outco
 	p := &pump{run: r, conn: conn, dog: dog, attempt: a}
 	o, more := p.live(ctx, r.timers.Now().Sub(started), yield)
 	if resumer, ok := conn.(Resumer); ok {
-		r.position = resumer.Position()
+		r.position = p.reached(resumer)
 		if base, ok := resumer.Base(); ok {
 			r.ledger.retries.Rebase(base)
 		}
@@ -106,7 +106,16 @@ type pump struct {
 	dog      *watchdog
 	attempt  Attempt
 	messages int
+	before   *string       // the position before a message that was received and not delivered
 	closed   chan struct{} // once conn.Close has returned
+}
+
+// reached is the position after the last message that the consumer was given.
+func (p *pump) reached(r Resumer) string {
+	if p.before != nil {
+		return *p.before
+	}
+	return r.Position()
 }
 
 // errDone is why a connection was ended that had ended by itself, or that nobody wants any more.
@@ -126,11 +135,11 @@ func (p *pump) live(ctx context.Context, took time.Duration, yield func(Message,
 	if delay.Ended(connCtx) != nil {
 		return outcome{}, false
 	}
-	p.observe.connected(ConnectedInfo{Attempt: p.attempt.Number, Took: took})
 	if p.dog.limit > 0 {
 		p.dog.start(func(s *silence) { end(s) })
 	}
-	p.attach(p.conn, p.dog)
+	p.attach(p.conn, p.dog) // before anybody hears of it, so that Trace.Connected can send
+	p.observe.connected(ConnectedInfo{Attempt: p.attempt.Number, Took: took})
 	broke, err := p.deliver(connCtx, yield)
 	lived := p.timers.Now().Sub(began)
 	p.teardown(end)
@@ -164,12 +173,20 @@ func (p *pump) live(ctx context.Context, took time.Duration, yield func(Message,
 // consumer broke out of the loop.
 func (p *pump) deliver(connCtx context.Context, yield func(Message, error) bool) (broke bool, err error) {
 	watched := p.dog.limit > 0
+	resumer, _ := p.conn.(Resumer)
 	for {
+		var before string
+		if resumer != nil {
+			before = resumer.Position()
+		}
 		m, err := p.conn.Receive()
 		if connCtx.Err() == nil && err == nil && watched {
 			p.dog.deliver()
 		}
 		if connCtx.Err() != nil {
+			if err == nil {
+				p.before = &before // the server has to send it again
+			}
 			return false, context.Cause(connCtx)
 		}
 		if err != nil {

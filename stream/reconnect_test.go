@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -304,6 +306,78 @@ func (r *resumable) Receive() (stream.Message, error) {
 
 func (r *resumable) Position() string            { return r.position }
 func (r *resumable) Base() (time.Duration, bool) { return r.base, r.base > 0 }
+
+// TestNothingSkipped has a message arrive at the very instant at which the watchdog gives the connection up. Whichever of
+// the two is first, the next attempt goes on behind the last message that was delivered.
+func TestNothingSkipped(t *testing.T) {
+	given := 0
+	for range 200 {
+		bubble(t, func(t *testing.T, c watched) {
+			d := &tied{staleness: 4 * time.Second}
+			delivered := ""
+			for m, err := range stream.Reconnect(stream.Config{Dialer: d, Clock: c, Staleness: d.staleness}).Messages(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(d.positions) == 2 {
+					want(t, "position of the second attempt", d.positions[1], delivered)
+					break
+				}
+				delivered = string(m.Data)
+				if delivered == "2" {
+					given++
+				}
+			}
+		})
+	}
+	if given == 0 || given == 200 {
+		t.Logf("the tie always went one way: %d of 200", given)
+	}
+}
+
+// tied makes connections on which the second message comes when the staleness time is over.
+type tied struct {
+	staleness time.Duration
+	positions []string
+}
+
+func (d *tied) Dial(_ context.Context, a stream.Attempt) (stream.Conn, error) {
+	d.positions = append(d.positions, a.Position)
+	return &tiedConn{dialer: d, closed: make(chan struct{})}, nil
+}
+
+type tiedConn struct {
+	dialer *tied
+	sent   int
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *tiedConn) Receive() (stream.Message, error) {
+	if c.sent > 0 {
+		select {
+		case <-time.After(c.dialer.staleness):
+		case <-c.closed:
+			if c.sent > 1 {
+				return stream.Message{}, errUsedClosed
+			}
+		}
+	}
+	if c.sent > 1 {
+		<-c.closed
+		return stream.Message{}, errUsedClosed
+	}
+	c.sent++
+	return stream.Message{Data: strconv.AppendInt(nil, int64(c.sent), 10)}, nil
+}
+
+func (c *tiedConn) Position() string            { return strconv.Itoa(c.sent) }
+func (c *tiedConn) Base() (time.Duration, bool) { return 0, false }
+
+func (c *tiedConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return nil
+}
 
 func TestUsage(t *testing.T) {
 	var errs []error

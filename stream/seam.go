@@ -57,9 +57,11 @@ type Sender interface {
 	Send(ctx context.Context, m Message) error
 }
 
-// Resumer is a Conn that tells, once it has ended, what the server wants of the next attempt.
+// Resumer is a Conn that tells what the server wants of the next attempt. It is asked by the goroutine that calls Receive.
 type Resumer interface {
-	// Position returns the position of the stream as the last message left it: the Position of the next attempt.
+	// Position returns the position of the stream as the last message left it: the Position of the next attempt. It is
+	// asked before each Receive, and once more when the connection has ended, so that a message which arrives just as the
+	// connection is given up is sent again.
 	Position() string
 	// Base returns the base of the reconnect schedule that the server asked for, if it did. It is clamped to [100 ms,
 	// ceiling], stays until another is asked for, and does not reset the count of failed cycles.

@@ -112,10 +112,15 @@ func TestGet(t *testing.T) {
 		stderr string
 	}{
 		{name: "body", script: []fakes.Answer{{Body: "hello\x1b[2J"}}, stdout: "hello\x1b[2J"},
-		{name: "json", script: []fakes.Answer{{Body: `{"a":1}`, Header: http.Header{"Content-Type": {"application/json"}, "Date": {"x"}}}}, args: "--json",
-			stdout: `{"status":200,"headers":{"Content-Length":["7"],"Content-Type":["application/json"],"Date":["x"]},"body":{"a":1}}` + "\n"},
-		{name: "retried", script: []fakes.Answer{{Status: 503, Header: http.Header{"Retry-After": {"7"}}}, {Body: "ok"}}, args: "--verbose", stdout: "ok",
-			stderr: "generated-retry attempt 1 of 3 (503): wait 7s"},
+		{
+			name: "json", args: "--json",
+			script: []fakes.Answer{{Body: `{"a":1}`, Header: http.Header{"Content-Type": {"application/json"}, "Date": {"x"}}}},
+			stdout: `{"status":200,"headers":{"Content-Length":["7"],"Content-Type":["application/json"],"Date":["x"]},"body":{"a":1}}` + "\n",
+		},
+		{
+			name: "retried", script: []fakes.Answer{{Status: 503, Header: http.Header{"Retry-After": {"7"}}}, {Body: "ok"}}, args: "--verbose",
+			stdout: "ok", stderr: "generated-retry attempt 1 of 3 (503): wait 7s",
+		},
 		{name: "not found", script: []fakes.Answer{{Status: 404, Body: `{"error":"no such thing"}`}}, code: 2, stderr: "no such thing"},
 		{name: "unauthorized", script: []fakes.Answer{{Status: 401}}, code: 3, stderr: "log in again"},
 		{name: "forbidden", script: []fakes.Answer{{Status: 403}}, code: 4},
@@ -210,6 +215,34 @@ func TestTail(t *testing.T) {
 			if a.Authorization != "Bearer "+canary {
 				t.Error("a handshake without the token")
 			}
+		}
+	})
+}
+
+func TestTailEventStream(t *testing.T) {
+	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+		n := fakes.NewNetwork(t)
+		var since []string
+		n.Serve(t, "stream.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			since = append(since, r.Header.Get("Last-Event-ID"))
+			if len(since) == 2 {
+				w.Header().Set("Retry-After", "30")
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = fmt.Fprintf(w, "id: %d\nevent: tick\ndata: n%d\n\n", 7+len(since), len(since))
+		}))
+		r := heed{net: n}.run(t.Context(), "tail", "https://stream.test/", "--json", "--count", "2", "--since", "7")
+		want := `{"id":"8","type":"tick","data":"n1"}` + "\n" + `{"id":"10","type":"tick","data":"n3"}` + "\n"
+		if r.code != 0 || r.stdout != want {
+			t.Errorf("exit %d, stdout %q", r.code, r.stdout)
+		}
+		if got := strings.Join(since, " "); got != "7 8 8" {
+			t.Errorf("the positions were %s", got)
+		}
+		if !strings.Contains(r.stderr, `"server":30`) {
+			t.Errorf("stderr %q", r.stderr)
 		}
 	})
 }

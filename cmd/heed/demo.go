@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -128,9 +129,7 @@ func (d *demo) say(event, text string, more map[string]any) error {
 		return d.app.out.printf("%s\n", text)
 	}
 	out := map[string]any{"event": event, "at": d.passed().Seconds()}
-	for k, v := range more {
-		out[k] = v
-	}
+	maps.Copy(out, more)
 	return d.app.out.object(out)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -151,21 +152,23 @@ func interrupted(err error) error {
 
 // writeFile makes the file appear only when all of the body is in it.
 func writeFile(name string, body io.Reader) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), ".heed-*")
+	temp := filepath.Join(filepath.Dir(name), ".heed-"+rand.Text())
+	// With the permissions that the user's umask leaves, as any other tool writes a file it is asked for.
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // see above
 	if err != nil {
 		return &outputError{err}
 	}
 	defer func() {
 		if err != nil {
 			_ = f.Close()
-			_ = os.Remove(f.Name())
+			_ = os.Remove(temp)
 		}
 	}()
 	if _, err := io.Copy(writeOnly{f}, body); err != nil {
 		return interrupted(err)
 	}
 	for _, step := range []func() error{
-		f.Sync, f.Close, func() error { return os.Chmod(f.Name(), 0o644) }, func() error { return os.Rename(f.Name(), name) },
+		f.Sync, f.Close, func() error { return os.Rename(temp, name) },
 	} {
 		if err := step(); err != nil {
 			return &outputError{err}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/heed-sdk/heed/delay"
 	"github.com/heed-sdk/heed/stream"
+	"github.com/heed-sdk/heed/stream/sse"
 	"github.com/heed-sdk/heed/stream/websocket"
 )
 
@@ -20,24 +21,23 @@ func (a *app) tail() *cobra.Command {
 	var (
 		subprotocols []string
 		headers      []string
+		since        string
 		staleness    time.Duration
 		count        int
 	)
 	cmd := &cobra.Command{
 		Use:   "tail URL",
-		Short: "Follow a WebSocket and reconnect as the server asks",
-		Long: `Connect to a WebSocket (wss://, or ws:// on this machine), print each message as a line, and come back whenever the
-connection ends, waiting as the server asks. What happens is told on standard error.
+		Short: "Follow a WebSocket or an event stream and reconnect as the server asks",
+		Long: `Connect to a WebSocket (wss://) or to a stream of server-sent events (https://), print each message as a line, and come
+back whenever the connection ends, waiting as the server asks. Plain ws:// and http:// are for this machine. What happens
+is told on standard error.
 
 The access token in ` + tokenVariable + `, if there is one, is sent with each handshake. Ctrl-C ends it.`,
 		Example: `  heed tail wss://events.example.com/live
-  heed tail --json --count 10 ws://localhost:8080/live`,
+  heed tail --json --count 10 ws://localhost:8080/live
+  heed tail --json --since 1795988561:1 https://events.example.com/sse`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			u, err := url.Parse(args[0])
-			if err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
-				return usage("that is not an address of the form wss://host/path")
-			}
 			if staleness < 0 || count < 0 {
 				return usage("--staleness and --count are not negative")
 			}
@@ -49,10 +49,13 @@ The access token in ` + tokenVariable + `, if there is one, is sent with each ha
 				}
 				header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 			}
+			dialer, err := a.dialer(args[0], header, subprotocols, since)
+			if err != nil {
+				return err
+			}
 			cfg := stream.Config{
-				Dialer: websocket.Dialer{
-					URL: args[0], Client: &http.Client{Transport: a.transport}, Header: header, Subprotocols: subprotocols,
-				},
+				Dialer:    dialer,
+				Position:  since,
 				Staleness: staleness,
 				WakeCheck: 5 * time.Second,
 				Trace:     a.tailTrace(),
@@ -66,9 +69,32 @@ The access token in ` + tokenVariable + `, if there is one, is sent with each ha
 	f := cmd.Flags()
 	f.StringArrayVar(&subprotocols, "subprotocol", nil, "a subprotocol to offer; may be given several times, best first")
 	f.StringArrayVarP(&headers, "header", "H", nil, "a header of the handshake, 'Name: value'; may be given several times")
+	f.StringVar(&since, "since", "", "the id of the last event that was seen, to go on behind it; event streams only")
 	f.DurationVar(&staleness, "staleness", 0, "give a connection up when nothing came for so long (0: never)")
 	f.IntVar(&count, "count", 0, "end after so many messages (0: go on)")
 	return cmd
+}
+
+// dialer takes the transport from the scheme of an address.
+func (a *app) dialer(address string, header http.Header, subprotocols []string, since string) (stream.Dialer, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return nil, usage("that is not an address of the form wss://host/path or https://host/path")
+	}
+	client := &http.Client{Transport: a.transport}
+	switch u.Scheme {
+	case "ws", "wss":
+		if since != "" {
+			return nil, usage("--since is for event streams: a WebSocket has no ids")
+		}
+		return websocket.Dialer{URL: address, Client: client, Header: header, Subprotocols: subprotocols}, nil
+	case "http", "https":
+		if len(subprotocols) > 0 {
+			return nil, usage("--subprotocol is for WebSockets: an event stream has none")
+		}
+		return sse.Dialer{URL: address, Client: client, Header: header}, nil
+	}
+	return nil, usage("that is not an address of the form wss://host/path or https://host/path")
 }
 
 // follow prints messages until the stream ends, or enough have come.

@@ -276,13 +276,14 @@ func (c *conn) Read(p []byte) (int, error)  { return c.in.read(p) }
 func (c *conn) Write(p []byte) (int, error) { return c.out.write(p) }
 
 func (c *conn) Close() error {
-	c.out.set(func() { c.out.ended = true })
+	// First this side, so that whoever is woken by the end of the other side finds nobody to answer.
 	c.in.set(func() {
 		c.in.closed = true
 		if c.in.timer != nil {
 			c.in.timer.Stop()
 		}
 	})
+	c.out.set(func() { c.out.ended = true })
 	return nil
 }
 

@@ -38,8 +38,7 @@ func flood(b *testing.B) string {
 func BenchmarkReceive(b *testing.B) {
 	b.Run("library, Read(Background)", func(b *testing.B) { benchLibrary(b, context.Background()) })
 	b.Run("library, Read(ctx)", func(b *testing.B) {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
+		ctx := b.Context()
 		benchLibrary(b, ctx)
 	})
 	b.Run("transport", func(b *testing.B) { benchTransport(b, websocket.Dialer{}) })

@@ -262,6 +262,29 @@ func TestCompressionWhenAskedFor(t *testing.T) {
 	})
 }
 
+// TestSendOnceConnected sends what a protocol begins with from inside Trace.Connected, on every connection.
+func TestSendOnceConnected(t *testing.T) {
+	got := make(chan string, 2)
+	serve(t, nil, func(c *ws.Conn, _ *http.Request) {
+		_, b, err := c.Read(context.Background())
+		got <- fmt.Sprintf("%s %v", b, err)
+	}, func(t *testing.T, d websocket.Dialer) {
+		var stm *stream.Stream
+		stm = stream.Reconnect(stream.Config{Dialer: d, Trace: &stream.Trace{
+			Connected: func(i stream.ConnectedInfo) {
+				want(t, "hello", stm.Send(t.Context(), stream.Message{Data: fmt.Appendf(nil, "hello %d", i.Attempt)}), nil)
+				if i.Attempt == 2 {
+					_ = stm.Close()
+				}
+			},
+		}})
+		for range stm.Messages(t.Context()) {
+		}
+		want(t, "first", <-got, "hello 1 <nil>")
+		want(t, "second", <-got, "hello 2 <nil>")
+	})
+}
+
 func TestSend(t *testing.T) {
 	type frame struct {
 		kind ws.MessageType

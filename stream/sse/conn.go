@@ -1,0 +1,71 @@
+package sse
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/heed-sdk/heed/stream"
+	"github.com/heed-sdk/heed/stream/internal/redact"
+)
+
+// Conn is one connection to an event stream; it is a [stream.Conn] and a [stream.Resumer].
+type Conn struct {
+	dec     *Decoder
+	body    io.Closer
+	end     context.CancelCauseFunc
+	reuse   bool
+	secrets []string
+	once    sync.Once
+}
+
+var (
+	_ stream.Conn    = (*Conn)(nil)
+	_ stream.Resumer = (*Conn)(nil)
+)
+
+// Receive returns the next event. Its ID is the position after it, also if that came with an earlier one. A stream that
+// ends in the middle of an event ends as it would between two: the event is sent again to whoever comes back.
+func (c *Conn) Receive() (stream.Message, error) {
+	ev, err := c.dec.Next()
+	if err != nil {
+		return stream.Message{}, c.disconnect(err)
+	}
+	m := stream.Message{Data: ev.Data, ID: c.dec.LastEventID(), Type: ev.Type}
+	if !c.reuse {
+		m.Data = bytes.Clone(ev.Data)
+	}
+	return m, nil
+}
+
+// disconnect says why the connection ended. An event over the limit is as large next time.
+func (c *Conn) disconnect(err error) error {
+	if tooLong, ok := errors.AsType[*TooLongError](err); ok {
+		return &stream.DisconnectError{Class: stream.Permanent, Err: tooLong}
+	}
+	if err == io.EOF { //nolint:errorlint // Next returns it bare
+		return err
+	}
+	return redact.Error(err, c.secrets)
+}
+
+// Position returns the last event id.
+func (c *Conn) Position() string { return c.dec.LastEventID() }
+
+// Base returns the last reconnection time that the server sent on this connection.
+func (c *Conn) Base() (time.Duration, bool) { return c.dec.Retry() }
+
+// errClosed is why a request ended that Close ended.
+var errClosed = errors.New("closed")
+
+// Close ends the connection at once.
+func (c *Conn) Close() error {
+	c.once.Do(func() {
+		c.end(errClosed)
+		_ = c.body.Close()
+	})
+	return nil
+}
