@@ -261,3 +261,15 @@ func form(c auth.Credential) string {
 	b, err := json.Marshal(c)
 	return fmt.Sprint(string(b), err)
 }
+
+// odd is a script of answers to refreshes, from the first on.
+func odd(answers ...fakes.RefreshAnswer) map[int]fakes.RefreshAnswer {
+	script := map[int]fakes.RefreshAnswer{}
+	for i, a := range answers {
+		script[i+1] = a
+	}
+	return script
+}
+
+// refusing is an answer that spends no token.
+func refusing(a fakes.AuthAnswer) fakes.RefreshAnswer { return fakes.RefreshAnswer{AuthAnswer: a} }
