@@ -10,7 +10,8 @@ import (
 )
 
 // Event is a step of a device login: one of [CodeIssued], [CodeShown], [Polled], [Slowed], [Throttled], [Unreachable],
-// [Waiting] and [Granted]. More kinds may come, so a switch over them needs a default.
+// [Waiting] and [Granted]; or of a token source: one of [Refreshed], [RefreshFailed], [StoreTrouble] and [Waiting]. More
+// kinds may come, so a switch over them needs a default.
 //
 // Events go to one function rather than to a struct of callbacks: whoever follows a login is a single sink (a progress
 // line, a log, a channel), the order of unlike events is what it wants to know, and a new kind breaks nobody.
