@@ -1,0 +1,102 @@
+package prompt
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/heed-sdk/heed/auth"
+)
+
+const unapproved = "not approved yet"
+
+// status is what the line below the code tells of a login.
+type status struct {
+	expires time.Time
+	polls   int
+	said    string    // what the last step was
+	next    time.Time // the next poll; zero before it is known
+	few     bool      // the code has almost expired
+	granted bool
+}
+
+// on takes an event in. news is true when the line has to be drawn at once: after a poll that is when the wait begins,
+// which says all there is to say.
+func (s *status) on(e auth.Event) (news bool) {
+	switch e := e.(type) {
+	case auth.Browser:
+		s.said = "a browser was opened"
+		if !e.Opened {
+			s.said = "no browser could be opened: " + e.Cause
+		}
+	case auth.Polled:
+		s.polls = e.Count
+		s.said = e.Outcome
+		if e.Outcome == "authorization_pending" {
+			s.said = unapproved
+		}
+	case auth.Slowed:
+		s.said = fmt.Sprintf(unapproved+", and asked to poll every %v only", e.To)
+	case auth.Throttled:
+		s.said = "the server is busy"
+	case auth.Unreachable:
+		s.said = "no answer: " + e.Cause
+		if e.Failures > 1 {
+			s.said = fmt.Sprintf("no answer, %d times: %s", e.Failures, e.Cause)
+		}
+	case auth.Waiting:
+		s.next = e.Wait.Until
+		return true
+	case auth.AlmostExpired:
+		s.few = true
+		return true
+	case auth.Granted:
+		s.granted = true
+	}
+	return false
+}
+
+// line is the line at an instant, for a window of so many columns. The last column stays free: in some terminals a
+// character there moves the cursor on.
+func (s status) line(now time.Time, width int) string {
+	left := clockTime(s.expires.Sub(now)) + " left"
+	text := ", " + s.said
+	if s.polls > 0 {
+		text = fmt.Sprintf(", poll %d: %s", s.polls, s.said)
+	}
+	if wait := seconds(s.next.Sub(now)); wait > 0 && !s.next.IsZero() {
+		if more := fmt.Sprintf("%s, next in %d s", text, wait); columns(left+more) < width {
+			text = more
+		}
+	}
+	if columns(left+text) >= width {
+		text = ", " + s.said // what was said matters more than how often
+	}
+	text = cut(clean(text), max(width-1-len(left), 0))
+	if s.few {
+		return urgent + left + plain + text
+	}
+	return left + text
+}
+
+// tick is how long the line stays as it is, 0 for ever.
+func (s status) tick(now time.Time) time.Duration {
+	left := s.expires.Sub(now)
+	if left <= 0 {
+		return 0
+	}
+	return left - time.Duration(seconds(left)-1)*time.Second
+}
+
+// seconds rounds up: as long as something is left, that is a second.
+func seconds(d time.Duration) int64 {
+	return int64((max(d, 0) + time.Second - 1) / time.Second)
+}
+
+// clockTime writes a duration as 1:02:03 or 2:03.
+func clockTime(d time.Duration) string {
+	s := seconds(d)
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
