@@ -69,7 +69,7 @@ func modules(p auth.Prompt, w window) [][]bool {
 	if p.VerificationURIComplete == "" || !w.unicode {
 		return nil
 	}
-	return qr(p.VerificationURIComplete)
+	return qr(p.VerificationURIComplete, min(w.columns, 2*w.rows)-2*fewest)
 }
 
 // heads are ways to show the address and the code, from the largest to the smallest.

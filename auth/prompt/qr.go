@@ -9,8 +9,9 @@ const (
 	fewest    = 2
 )
 
-// qr returns the modules of a text's QR code, dark ones true and without a quiet zone, or nil if there is none.
-func qr(text string) (modules [][]bool) {
+// qr returns the modules of a text's QR code, dark ones true and without a quiet zone, or nil if there is none or it has
+// more than so many to a side.
+func qr(text string, most int) (modules [][]bool) {
 	// The library panics on what it takes for a mistake of its own, and a login can do without the picture.
 	defer func() {
 		if recover() != nil {
@@ -19,7 +20,7 @@ func qr(text string) (modules [][]bool) {
 	}()
 	// The lowest level of correction: a screen has no stains, and a smaller code fits more windows.
 	code, err := qrcode.New(text, qrcode.Low)
-	if err != nil {
+	if err != nil || 17+4*code.VersionNumber > most { // before it is computed, which takes long for large ones
 		return nil
 	}
 	code.DisableBorder = true

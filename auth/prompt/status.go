@@ -14,6 +14,7 @@ type status struct {
 	expires time.Time
 	polls   int
 	said    string    // what the last step was
+	detail  string    // more about it, where there is room
 	next    time.Time // the next poll; zero before it is known
 	few     bool      // the code has almost expired
 	granted bool
@@ -24,24 +25,24 @@ type status struct {
 func (s *status) on(e auth.Event) (news bool) {
 	switch e := e.(type) {
 	case auth.Browser:
-		s.said = "a browser was opened"
+		s.said, s.detail = "browser opened", ""
 		if !e.Opened {
-			s.said = "no browser could be opened: " + e.Cause
+			s.said, s.detail = "no browser opened", ": "+e.Cause
 		}
 	case auth.Polled:
 		s.polls = e.Count
-		s.said = e.Outcome
+		s.said, s.detail = e.Outcome, ""
 		if e.Outcome == "authorization_pending" {
 			s.said = unapproved
 		}
 	case auth.Slowed:
-		s.said = fmt.Sprintf(unapproved+", and asked to poll every %v only", e.To)
+		s.said, s.detail = unapproved, ", asked to poll less often"
 	case auth.Throttled:
-		s.said = "the server is busy"
+		s.said, s.detail = "server is busy", ""
 	case auth.Unreachable:
-		s.said = "no answer: " + e.Cause
+		s.said, s.detail = "no answer", ": "+e.Cause
 		if e.Failures > 1 {
-			s.said = fmt.Sprintf("no answer, %d times: %s", e.Failures, e.Cause)
+			s.detail = fmt.Sprintf(", %d times: %s", e.Failures, e.Cause)
 		}
 	case auth.Waiting:
 		s.next = e.Wait.Until
@@ -59,19 +60,23 @@ func (s *status) on(e auth.Event) (news bool) {
 // character there moves the cursor on.
 func (s status) line(now time.Time, width int) string {
 	left := clockTime(s.expires.Sub(now)) + " left"
-	text := ", " + s.said
+	poll, next := "", ""
 	if s.polls > 0 {
-		text = fmt.Sprintf(", poll %d: %s", s.polls, s.said)
+		poll = fmt.Sprintf("poll %d: ", s.polls)
 	}
-	if wait := seconds(s.next.Sub(now)); wait > 0 && !s.next.IsZero() {
-		if more := fmt.Sprintf("%s, next in %d s", text, wait); columns(left+more) < width {
-			text = more
+	if wait := seconds(s.next.Sub(now)); wait > 0 {
+		next = fmt.Sprintf(", next in %d s", wait)
+	}
+	text := ""
+	for _, text = range []string{ // the first that fits
+		poll + s.said + s.detail + next, poll + s.said + s.detail, s.said + s.detail + next, s.said + s.detail, s.said,
+	} {
+		text = ", " + clean(text)
+		if columns(left+text) < width {
+			break
 		}
 	}
-	if columns(left+text) >= width {
-		text = ", " + s.said // what was said matters more than how often
-	}
-	text = cut(clean(text), max(width-1-len(left), 0))
+	text = cut(text, max(width-1-len(left), 0))
 	if s.few {
 		return urgent + left + plain + text
 	}

@@ -22,11 +22,14 @@ func clean(text string) string {
 	}, text)
 }
 
+// longest is the longest address with a code in it that is shown. It is optional, and no browser takes a longer one.
+const longest = 2000
+
 // cleaned is a prompt of which nothing steers a terminal. An address that changes by it is no address: it may be read,
 // but a QR code or a hyperlink would lead elsewhere than it says.
 func cleaned(p auth.Prompt) auth.Prompt {
 	p.UserCode, p.VerificationURI = clean(p.UserCode), clean(p.VerificationURI)
-	if clean(p.VerificationURIComplete) != p.VerificationURIComplete {
+	if len(p.VerificationURIComplete) > longest || clean(p.VerificationURIComplete) != p.VerificationURIComplete {
 		p.VerificationURIComplete = ""
 	}
 	return p
