@@ -76,8 +76,8 @@ type Waiting struct {
 }
 
 // AlmostExpired says, once, that the code's life is nearly over: a minute is left of it, or a fifth of all of it if that
-// is less. It is told less than that before the end only when a poll is under way at that moment, and never of a code
-// that expires without another wait.
+// is less. It is told later only when a poll or the Prompter is at work at that moment, and never of a code that dies
+// meanwhile.
 type AlmostExpired struct {
 	Left time.Duration // of the code's life
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -46,8 +45,8 @@ func (e *ResumeError) Error() string {
 func (e *ResumeError) Unwrap() error { return e.Err }
 
 // Save writes down a login that was started, for [DeviceFlow.Resume] in this process or in another. What it returns holds
-// the device code and the flow's TokenParams: whoever reads it can take the token, so keep it as you would keep the token.
-// The client's secret is not in it.
+// the device code, the flow's TokenParams and its proof key: whoever reads it can take the token, so keep it as you would
+// keep the token. The client's secret is not in it.
 //
 // Its times are absolute, on the wall clock: neither the life of the code nor the time until the next poll starts anew
 // where it is loaded. Save may be called before and after Poll, and in OnEvent while Poll runs. A login that is over is
@@ -143,6 +142,8 @@ func (f *DeviceFlow) adopt(s saved) error {
 	if f.Config.Endpoint.AuthStyle == oauth2.AuthStyleAutoDetect {
 		f.Config.Endpoint.AuthStyle = authStyles[s.AuthStyle]
 	}
-	f.Config.Scopes, f.TokenParams = slices.Clone(s.Scopes), url.Values(s.TokenParams)
+	// Of the device request nothing is left but its proof key, which is among the parameters of each poll.
+	f.Params, f.PKCE = nil, false
+	f.Config.Scopes, f.TokenParams = s.Scopes, url.Values(s.TokenParams)
 	return nil
 }

@@ -140,6 +140,30 @@ func must(data []byte, err error) []byte {
 	return data
 }
 
+// The proof key of a login goes on with it, and that of the flow that resumes has no part in it.
+func TestResumeWithProofKey(t *testing.T) {
+	for _, with := range []struct{ start, resume bool }{{true, true}, {true, false}, {false, true}} {
+		fakes.Bubble(t, noon, func(t *testing.T) {
+			r := newRig(t, tokenAnswer)
+			r.flow.PKCE = with.start
+			data := saving(t, r)
+			flow := elsewhere(r)
+			flow.PKCE = with.resume
+			p, err := flow.Resume(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Poll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			challenge, verifier := r.server.Requests()[0].Form.Get("code_challenge"), r.polls()[0].Form.Get("code_verifier")
+			if (verifier != "") != with.start || verifier != "" && oauth2.S256ChallengeFromVerifier(verifier) != challenge {
+				t.Errorf("%+v: verifier %q of challenge %q", with, verifier, challenge)
+			}
+		})
+	}
+}
+
 // What a poll sends is what was saved, and the secret is the one of the flow that polls.
 func TestResumeSends(t *testing.T) {
 	fakes.Bubble(t, noon, func(t *testing.T) {

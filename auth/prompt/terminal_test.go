@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -256,14 +257,15 @@ func TestPlain(t *testing.T) {
 func TestTerminalResized(t *testing.T) {
 	fakes.Bubble(t, noon, func(t *testing.T) {
 		e := newEmulator(80, 24)
-		width := 80
-		d := prompt.Terminal(e, &prompt.Options{Size: func() (int, int, bool) { return width, 24, true }, Env: nowhere})
+		var width atomic.Int64
+		width.Store(80)
+		d := prompt.Terminal(e, &prompt.Options{Size: func() (int, int, bool) { return int(width.Load()), 24, true }, Env: nowhere})
 		ctx, cancel := context.WithCancel(t.Context())
 		if err := d.Prompt(ctx, auth.Prompt{UserCode: "A", VerificationURI: uri, ExpiresAt: noon.Add(time.Minute)}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		width = 20
+		width.Store(20)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if s := e.screen(); !strings.HasSuffix(s, "\n0:59 left, not appr\n") {
