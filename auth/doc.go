@@ -13,7 +13,13 @@
 //	token, err := flow.Login(ctx)
 //
 // The token is a golang.org/x/oauth2 Token, for whatever in the Go ecosystem takes one. Whoever shows the code by other
-// means calls [DeviceFlow.Start], and then [Pending.Poll].
+// means calls [DeviceFlow.Start], and then [Pending.Poll]. Package auth/prompt has Prompters for terminals and for programs.
+//
+// # Start here, finish elsewhere
+//
+// A login that was started can be saved and finished by another process: [Pending.Save] and [DeviceFlow.Resume]. What is
+// saved has absolute times, so that the code does not live longer for it and no poll comes before the next one was due.
+// It is as good as the token to whoever reads it.
 //
 // # What a poll means
 //
@@ -47,6 +53,7 @@
 //
 // # What it does not do
 //
-// It probes nothing: how the client authenticates is configured, and one request is one request. It waits for no key, does
-// not open a browser, and does not ask again for a code that expired: that is for the caller to decide.
+// It probes nothing: how the client authenticates is configured, and one request is one request. It waits for no key, opens
+// no browser unless [DeviceFlow.Browser] does, and does not ask again for a code that expired: that is for the caller to
+// decide.
 package auth

@@ -20,6 +20,9 @@ type app struct {
 	verbose bool
 	env     func(string) (string, bool)
 
+	in      io.Reader                                       // nil: standard input
+	browser func(ctx context.Context, address string) error // nil: the desktop's, if somebody is looking at it
+
 	// The network; tests have one in memory.
 	transport http.RoundTripper // nil: http.DefaultTransport
 	listen    func() (net.Listener, error)
@@ -42,6 +45,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	root.SetOut(a.out)
 	root.SetErr(a.out.stderr)
+	root.SetIn(a.in)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		err = a.out.err()

@@ -39,12 +39,12 @@ func TestLogin(t *testing.T) {
 		{
 			name: "text", as: &fakes.AuthServer{Polls: []fakes.AuthAnswer{token}},
 			stdout: "Logged in. The token expires at 2026-11-29T13:00:05Z and is good for: read.\nAsked for and not granted: write.\n",
-			stderr: []string{"Open https://as.test/", "enter the code: ", "good for 15m0s"},
+			stderr: []string{"To log in, open  https://as.test/device\n", "enter the code  ", "good for 15 minutes.\n"},
 		},
 		{
 			name: "json", as: &fakes.AuthServer{Polls: []fakes.AuthAnswer{token}}, args: []string{"--json"},
 			stdout: `{"token_type":"Bearer","expiry":"2026-11-29T13:00:05Z","expires_in":3600,"scope":"read","not_granted":["write"],"refreshable":true,"store":"memory"}` + "\n",
-			stderr: []string{`{"event":"code","user_code":"`},
+			stderr: []string{`{"event":"code_issued","user_code":"`},
 		},
 		{
 			name: "verbose", as: &fakes.AuthServer{Odd: map[int]fakes.AuthAnswer{1: fakes.Throttle(30)}, Polls: nil, ApproveOnPoll: 2}, args: []string{"--verbose"},

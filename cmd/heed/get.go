@@ -83,7 +83,8 @@ The access token in ` + tokenVariable + `, if there is one, is sent to the addre
 			}
 			defer res.Body.Close()
 			if file != "" {
-				return writeFile(file, res.Body)
+				// With the permissions that the user's umask leaves, as any other tool writes a file it is asked for.
+				return writeFile(file, res.Body, 0o666)
 			}
 			return a.body(res)
 		},
@@ -150,11 +151,10 @@ func interrupted(err error) error {
 	return &brokenOff{err}
 }
 
-// writeFile makes the file appear only when all of the body is in it.
-func writeFile(name string, body io.Reader) (err error) {
+// writeFile makes the file appear only when all of the body is in it, with the mode from its first byte.
+func writeFile(name string, body io.Reader, mode os.FileMode) (err error) {
 	temp := filepath.Join(filepath.Dir(name), ".heed-"+rand.Text())
-	// With the permissions that the user's umask leaves, as any other tool writes a file it is asked for.
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // see above
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return &outputError{err}
 	}

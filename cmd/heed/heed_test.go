@@ -37,6 +37,9 @@ type heed struct {
 	env map[string]string
 	net *fakes.Network
 	out io.Writer // in place of stdout
+	in  io.Reader // in place of stdin
+
+	browser func(ctx context.Context, address string) error
 }
 
 func (h heed) run(ctx context.Context, args ...string) result {
@@ -45,6 +48,7 @@ func (h heed) run(ctx context.Context, args ...string) result {
 		out: &output{stdout: &stdout, stderr: &stderr},
 		env: func(name string) (string, bool) { v, ok := h.env[name]; return v, ok },
 	}
+	a.in, a.browser = h.in, h.browser
 	if h.out != nil {
 		a.out.stdout = h.out
 	}
@@ -224,6 +228,12 @@ func TestWrongUse(t *testing.T) {
 		{args: "login", says: "--device-url, --token-url, --client-id"},
 		{args: "login --device-url http://as.test/d --token-url https://as.test/t --client-id c", says: "https"},
 		{args: "login --device-url https://as.test/d --token-url https://as.test/t --client-id c --store nowhere", says: "--store"},
+		{args: "login --start --resume x", says: "--start begins a login and --resume finishes one"},
+		{args: "login --resume x --output y", says: "--output"},
+		{args: "login --resume testdata/nowhere.json", says: "testdata/nowhere.json cannot be read: no such file"},
+		{args: "login --resume testdata", says: "testdata cannot be read: is a directory"},
+		{args: "login --resume testdata/help.txt", says: "the saved login cannot be read: start a new one"},
+		{args: "login --start", says: "--device-url, --token-url, --client-id"},
 		{args: "demo --speed 0", says: "--speed"},
 		{args: "demo --speed NaN", says: "--speed"},
 	} {

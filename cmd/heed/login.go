@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -23,6 +22,8 @@ type authFlags struct {
 	store               string
 	strict              bool
 	noBrowser           bool
+	start               bool
+	resume, output      string
 }
 
 func (f *authFlags) register(cmd *cobra.Command) {
@@ -36,14 +37,23 @@ func (f *authFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.store, "store", "memory", "where the token is kept: memory, until heed exits")
 	flags.BoolVar(&f.strict, "strict", false, "read answers as RFC 8628 writes them, without leniency")
 	flags.BoolVar(&f.noBrowser, "no-browser", false, "do not open a browser")
+	flags.BoolVar(&f.start, "start", false, "start a login, print it as JSON for --resume, and exit; keep what is printed secret")
+	flags.StringVarP(&f.output, "output", "o", "", "with --start: write it to a file that nobody else can read")
+	flags.StringVar(&f.resume, "resume", "", "finish the login that --start has written to a file; - reads standard input")
 }
 
 func (f *authFlags) flow() (*auth.DeviceFlow, error) {
+	switch {
+	case f.start && f.resume != "":
+		return nil, usage("--start begins a login and --resume finishes one: give one of them")
+	case f.output != "" && !f.start:
+		return nil, usage("--output is where --start writes the login: give both, or none")
+	}
 	var missing []string
 	for _, x := range []struct{ flag, value string }{
 		{"--device-url", f.deviceURL}, {"--token-url", f.tokenURL}, {"--client-id", f.clientID},
 	} {
-		if x.value == "" {
+		if x.value == "" && f.resume == "" {
 			missing = append(missing, x.flag)
 		}
 	}
@@ -82,74 +92,38 @@ func (a *app) login() *cobra.Command {
 		Long: `Log in by device flow: show a code, wait until it is approved in a browser on any device, and print when the
 token expires and what it is good for. The token itself is never printed.
 
-The code goes to standard error and the result to standard output.`,
-		Example: `  heed login --device-url https://as.example.com/device --token-url https://as.example.com/token --client-id app`,
+The code goes to standard error and the result to standard output. On a terminal the code is shown with a countdown and,
+where there is room, a QR code; with NO_COLOR, --verbose or no terminal in plain lines; with --json as JSON, one event a line.
+
+--start only asks for the code and shows it. What it prints or writes is for --resume, here or on another machine, before
+the code expires. --resume needs no other flag; --token-url and --client-id, if given, have to be those of the start.`,
+		Example: `  heed login --device-url https://as.example.com/device --token-url https://as.example.com/token --client-id app
+  heed login --start --output login.json --device-url ... --token-url ... --client-id app
+  heed login --resume login.json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flow, err := f.flow()
 			if err != nil {
 				return err
 			}
 			flow.HTTPClient = &http.Client{Transport: a.transport}
-			flow.Prompter = auth.PrompterFunc(func(ctx context.Context, p auth.Prompt) error {
-				return a.prompt(ctx, p, f.noBrowser)
-			})
-			granted := auth.Granted{}
-			flow.OnEvent = func(e auth.Event) {
-				if g, ok := e.(auth.Granted); ok {
-					granted = g
-				}
-				a.tellLogin(e)
+			granted := a.show(flow, &f)
+			var token *oauth2.Token
+			switch {
+			case f.start:
+				return a.startLogin(cmd.Context(), flow, f.output)
+			case f.resume != "":
+				token, err = a.resumeLogin(cmd.Context(), flow, f.resume, cmd.InOrStdin())
+			default:
+				token, err = flow.Login(cmd.Context())
 			}
-			token, err := flow.Login(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return a.loggedIn(token, granted, f.store)
+			return a.loggedIn(token, *granted, f.store)
 		},
 	}
 	f.register(cmd)
 	return cmd
-}
-
-// prompt shows the code on standard error.
-func (a *app) prompt(ctx context.Context, p auth.Prompt, noBrowser bool) error {
-	address := p.VerificationURI
-	if p.VerificationURIComplete != "" {
-		address = p.VerificationURIComplete
-	}
-	opened := !noBrowser && a.out.terminal() && openBrowser(ctx, address)
-	if a.json {
-		return a.out.remark(struct {
-			Event     string    `json:"event"`
-			UserCode  string    `json:"user_code"`
-			Address   string    `json:"verification_uri"`
-			Complete  string    `json:"verification_uri_complete,omitempty"`
-			ExpiresAt time.Time `json:"expires_at"`
-			Opened    bool      `json:"browser_opened"`
-		}{"code", p.UserCode, p.VerificationURI, p.VerificationURIComplete, p.ExpiresAt, opened})
-	}
-	a.out.line("Open %s", p.VerificationURI)
-	a.out.line("and enter the code: %s", p.UserCode)
-	if p.VerificationURIComplete != "" {
-		a.out.line("or open %s", p.VerificationURIComplete)
-	}
-	if opened {
-		a.out.line("(a browser was opened)")
-	}
-	a.out.line("The code is good for %s.", p.ExpiresIn.Round(time.Second))
-	return nil
-}
-
-// tellLogin says what happens, as far as the user has asked for it.
-func (a *app) tellLogin(e auth.Event) {
-	switch e := e.(type) {
-	case auth.Waiting:
-		a.tellWait(e.Wait)
-	default:
-		if a.verbose && !a.json {
-			a.out.line("%s", e)
-		}
-	}
 }
 
 func (a *app) loggedIn(token *oauth2.Token, granted auth.Granted, store string) error {
