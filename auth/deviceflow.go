@@ -81,6 +81,13 @@ func (f *DeviceFlow) Login(ctx context.Context) (*oauth2.Token, error) {
 	return p.Finish(ctx)
 }
 
+// Validate reports what Login would find wrong with the configuration: nil, or a *ConfigError with all mistakes. Nothing is
+// sent.
+func (f *DeviceFlow) Validate() error {
+	_, err := f.settings(toLogIn)
+	return err
+}
+
 // Start asks for a code. Nothing is shown, and nothing is polled before Poll is called.
 func (f *DeviceFlow) Start(ctx context.Context) (*Pending, error) {
 	s, err := f.settings(toStart)

@@ -38,7 +38,7 @@ func TestLoginEvents(t *testing.T) {
 		fakes.Bubble(t, time.Time{}, func(t *testing.T) {
 			n := fakes.NewNetwork(t)
 			n.Serve(t, "as.test", &fakes.AuthServer{ExpiresIn: 24, Odd: map[int]fakes.AuthAnswer{2: fakes.OAuthError(400, "slow_down")}, ApproveOnPoll: 3})
-			r := heed{net: n}.run(t.Context(), login(append(strings.Fields(args), "--json")...)...)
+			r := tool{net: n}.run(t.Context(), login(append(strings.Fields(args), "--json")...)...)
 			if got := events(t, r.stderr); r.code != 0 || got != want {
 				t.Errorf("%q: exit %d, events %s", args, r.code, got)
 			}
@@ -79,7 +79,7 @@ func TestStartAndResume(t *testing.T) {
 				if c.file {
 					args = append(args, "--output", file)
 				}
-				r := heed{net: n}.run(t.Context(), args...)
+				r := tool{net: n}.run(t.Context(), args...)
 				saved := r.stdout
 				if c.file {
 					b, err := os.ReadFile(file)
@@ -105,7 +105,7 @@ func TestStartAndResume(t *testing.T) {
 
 				time.Sleep(c.after)
 				began := time.Now()
-				second := heed{net: n, in: strings.NewReader(saved)}
+				second := tool{net: n, in: strings.NewReader(saved)}
 				args = []string{"login", "--no-browser", "--resume", "-"}
 				if c.file {
 					args[3] = file
@@ -148,7 +148,7 @@ func TestLoginBrowser(t *testing.T) {
 			n := fakes.NewNetwork(t)
 			n.Serve(t, "as.test", &fakes.AuthServer{ApproveOnPoll: 1})
 			opened := 0
-			h := heed{net: n, browser: func(_ context.Context, address string) error {
+			h := tool{net: n, browser: func(_ context.Context, address string) error {
 				if opened++; !strings.HasPrefix(address, "https://as.test/device?user_code=") {
 					t.Errorf("opened %s", address)
 				}
@@ -167,12 +167,12 @@ func TestStartEvents(t *testing.T) {
 	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
 		n := fakes.NewNetwork(t)
 		n.Serve(t, "as.test", &fakes.AuthServer{ApproveOnPoll: 1})
-		r := heed{net: n}.run(t.Context(), login("--start", "--json")...)
+		r := tool{net: n}.run(t.Context(), login("--start", "--json")...)
 		if got := events(t, r.stderr); got != "code_issued" || r.code != 0 {
 			t.Errorf("exit %d, events %s", r.code, got)
 		}
-		r = heed{net: n, in: strings.NewReader(r.stdout)}.run(t.Context(), "login", "--json", "-v", "--resume", "-", "--no-browser")
-		if got := events(t, r.stderr); got != "code_issued code_shown wait polled granted" || r.code != 0 || !strings.HasPrefix(r.stdout, `{"token_type":`) {
+		r = tool{net: n, in: strings.NewReader(r.stdout)}.run(t.Context(), "login", "--json", "-v", "--resume", "-", "--no-browser")
+		if got := events(t, r.stderr); got != "store_chosen code_issued code_shown wait polled granted" || r.code != 0 || !strings.HasPrefix(r.stdout, `{"token_type":`) {
 			t.Errorf("exit %d, events %s, stdout %q", r.code, got, r.stdout)
 		}
 	})
@@ -184,7 +184,7 @@ func TestStartIntoNowhere(t *testing.T) {
 		n := fakes.NewNetwork(t)
 		n.Serve(t, "as.test", &fakes.AuthServer{})
 		dir := t.TempDir()
-		for _, h := range []heed{{net: n, out: &full{room: 20}}, {net: n}} {
+		for _, h := range []tool{{net: n, out: &full{room: 20}}, {net: n}} {
 			r := h.run(t.Context(), login("--start", "--output", map[bool]string{true: filepath.Join(dir, "missing", "x")}[h.out == nil])...)
 			if r.code != exitOutput {
 				t.Errorf("exit %d", r.code)
@@ -204,14 +204,14 @@ func TestResumeInterrupted(t *testing.T) {
 		defer end.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		r := heed{in: in}.run(ctx, "login", "--resume", "-")
+		r := tool{in: in}.run(ctx, "login", "--resume", "-")
 		if r.code != exitInterrupted {
 			t.Errorf("exit %d, %q", r.code, r.stderr)
 		}
 	})
 	in, end := io.Pipe()
 	end.CloseWithError(errors.New("broken"))
-	r := heed{in: in}.run(t.Context(), "login", "--resume", "-")
+	r := tool{in: in}.run(t.Context(), "login", "--resume", "-")
 	if r.code != exitUsage || !strings.Contains(r.stderr, "standard input cannot be read: broken") {
 		t.Errorf("exit %d, %q", r.code, r.stderr)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -34,13 +35,29 @@ func (a *app) startLogin(ctx context.Context, flow *auth.DeviceFlow, file string
 	return flow.Prompter.Prompt(ctx, p.Prompt())
 }
 
-// resumeLogin finishes a login that startLogin has kept.
-func (a *app) resumeLogin(ctx context.Context, flow *auth.DeviceFlow, file string, in io.Reader) (*oauth2.Token, error) {
-	data, err := readLogin(ctx, file, in)
-	if err != nil {
-		return nil, err
+// adopt takes from a saved login what the flags leave out, and finds what is wrong with it.
+func (f *authFlags) adopt(saved []byte) error {
+	flow := auth.DeviceFlow{Config: oauth2.Config{ClientID: f.clientID, Endpoint: oauth2.Endpoint{TokenURL: f.tokenURL}}}
+	if _, err := flow.Resume(saved); err != nil {
+		return err
 	}
-	p, err := flow.Resume(data)
+	var login struct {
+		ClientID string `json:"client_id"`
+		TokenURL string `json:"token_endpoint"`
+	}
+	if err := json.Unmarshal(saved, &login); err != nil {
+		return err
+	}
+	f.clientID = login.ClientID
+	if f.issuer == "" {
+		f.tokenURL = login.TokenURL
+	}
+	return nil
+}
+
+// finishLogin finishes a login that startLogin has kept.
+func finishLogin(ctx context.Context, flow *auth.DeviceFlow, saved []byte) (*oauth2.Token, error) {
+	p, err := flow.Resume(saved)
 	if err != nil {
 		return nil, err
 	}

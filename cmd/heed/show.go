@@ -5,10 +5,8 @@ import (
 	"github.com/heed-sdk/heed/auth/prompt"
 )
 
-// show has a login shown on standard error in the way that suits who is there, and returns where to find what was
-// granted when it is over.
-func (a *app) show(flow *auth.DeviceFlow, f *authFlags) *auth.Granted {
-	d := a.display(f)
+// show has a login shown on standard error in the way that suits who is there.
+func (a *app) show(flow *auth.DeviceFlow, f *authFlags, d prompt.Display) {
 	flow.Prompter = d
 	if !f.noBrowser && !f.start {
 		flow.Browser = a.browser
@@ -16,17 +14,25 @@ func (a *app) show(flow *auth.DeviceFlow, f *authFlags) *auth.Granted {
 			flow.Browser = prompt.OpenBrowser
 		}
 	}
-	granted := &auth.Granted{}
-	flow.OnEvent = func(e auth.Event) {
+}
+
+// follower tells the events of a login, and keeps what was granted.
+func (a *app) follower(d prompt.Display, granted *auth.Granted) func(auth.Event) {
+	return func(e auth.Event) {
 		switch e := e.(type) {
 		case auth.Granted:
 			*granted = e
 		case auth.Waiting:
 			a.tellWait(e.Wait)
+		case auth.StoreChosen:
+			// It is said without being asked, and before the code is shown: nothing falls back in silence.
+			if !a.json {
+				a.out.line("%s", e)
+				return
+			}
 		}
 		a.tell(d, e)
 	}
-	return granted
 }
 
 // display is for who is there: a program, somebody who wants to know all, or somebody at a terminal.
@@ -49,7 +55,7 @@ func (a *app) tell(d prompt.Display, e auth.Event) {
 	switch e.(type) {
 	case auth.Waiting:
 		return
-	case auth.CodeIssued, auth.Browser, auth.AlmostExpired: // a program wants to know without being asked
+	case auth.CodeIssued, auth.Browser, auth.AlmostExpired, auth.StoreChosen, auth.RevokeFailed, auth.StoreTrouble: // a program wants to know without being asked
 	default:
 		if !a.verbose {
 			return
