@@ -67,6 +67,27 @@ func TestResumeByAnotherClock(t *testing.T) {
 	}
 }
 
+// Once a resumed login has polled, it is one like any other: another Poll begins with a wait.
+func TestResumeAndPollAgain(t *testing.T) {
+	fakes.Bubble(t, noon, func(t *testing.T) {
+		r := newRig(t, hang, tokenAnswer)
+		p, err := elsewhere(r).Resume(saving(t, r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.events = nil
+		for _, d := range []time.Duration{2 * time.Second, 7 * time.Second} { // in the wait, and in the poll
+			if _, err := p.Poll(after(t, d, nil)); !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		if _, err := p.Poll(t.Context()); err != nil || !near(r.waits(), []float64{5, 2, 5}) {
+			t.Errorf("waits %v: %v", r.waits(), err)
+		}
+	})
+}
+
 // Finish shows the code again, with the time that is left of it.
 func TestFinish(t *testing.T) {
 	fakes.Bubble(t, noon, func(t *testing.T) {
