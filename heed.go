@@ -17,11 +17,15 @@ import (
 	"github.com/heed-sdk/heed/requests"
 )
 
-// Config says which authorization server an app logs in to, and as whom. An issuer, or the two endpoints, and a client id
-// are all it needs.
+// Config says which authorization server an app logs in to, and as whom. An issuer, a provider or the two endpoints, and a
+// client id are all it needs.
 type Config struct {
 	// Issuer is the authorization server's issuer, under which it publishes its endpoints (RFC 8414, OpenID Connect).
 	Issuer string
+
+	// Provider, if it has a name, is the provider to log in to, in place of Issuer and the endpoints: what [auth.ProfileNamed]
+	// returns, its placeholders filled in. A server that is like any other needs none.
+	Provider auth.Profile
 
 	// Endpoint has DeviceAuthURL and TokenURL, for a server that publishes nothing; Issuer is then a name, and may be
 	// empty. Its AuthStyle holds in both cases.
@@ -98,6 +102,16 @@ func New(cfg Config) (*App, error) {
 		wrong("ClientID", "is missing")
 	}
 	own := cfg.Endpoint.DeviceAuthURL != "" || cfg.Endpoint.TokenURL != ""
+	if p := cfg.Provider; p.Name != "" {
+		if err := p.Validate(); err != nil {
+			return nil, err
+		}
+		if own || cfg.Issuer != "" {
+			wrong("Provider", "is set beside Issuer or the endpoints: one of them says where to log in")
+		}
+		cfg.Issuer, cfg.Endpoint.DeviceAuthURL, cfg.Endpoint.TokenURL = p.Issuer, p.DeviceAuthURL, p.TokenURL
+		own = p.TokenURL != ""
+	}
 	switch {
 	case !own && cfg.Issuer == "":
 		wrong("Issuer", "is missing, and so are the endpoints: one or the other says where to log in")
@@ -243,7 +257,8 @@ func (a *App) source(ctx context.Context) (*auth.TokenSource, error) {
 // begin makes a login the present session. The caller has taken busy.
 func (a *App) begin(ctx context.Context, choice auth.Choice, c auth.Credential) (*auth.TokenSource, error) {
 	cfg := auth.SourceConfig{
-		Store: choice.Store, Key: a.key, Clock: a.cfg.Clock, OnEvent: a.cfg.OnEvent, Logger: a.cfg.Logger,
+		Store: choice.Store, Key: a.key, ReuseGrace: a.cfg.Provider.ReuseGrace,
+		Clock: a.cfg.Clock, OnEvent: a.cfg.OnEvent, Logger: a.cfg.Logger,
 	}
 	if choice.Name == auth.InEnv || c.RefreshToken == "" {
 		// It is never refreshed, so no server has to be asked where that is done.

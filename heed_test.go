@@ -237,6 +237,42 @@ func TestServerWithoutDiscovery(t *testing.T) {
 	})
 }
 
+func TestProvider(t *testing.T) {
+	rig(t, func(t *testing.T, p *provider, cfg heed.Config) {
+		twitch, ok := auth.ProfileNamed("twitch")
+		if !ok {
+			t.Fatal("there is no such profile")
+		}
+		// At the test's own addresses.
+		twitch.DeviceAuthURL, twitch.TokenURL = "https://as.test/device_authorization", "https://as.test/token"
+		cfg.Issuer, cfg.Provider = "", twitch
+		app, err := heed.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := app.Login(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if asked := p.asked[0]; asked.Get("scopes") != "read" || asked.Has("scope") {
+			t.Errorf("the provider was asked %v", asked)
+		}
+
+		cfg.Issuer = "https://as.test"
+		if _, err := heed.New(cfg); err == nil {
+			t.Error("an issuer beside a provider is no mistake")
+		}
+		cfg.Issuer = ""
+		for _, name := range []string{"aws", "okta"} {
+			if cfg.Provider, ok = auth.ProfileNamed(name); !ok {
+				t.Fatal("there is no such profile")
+			}
+			if _, err := heed.New(cfg); err == nil {
+				t.Errorf("%s as it is cannot be logged in to, and is taken", name)
+			}
+		}
+	})
+}
+
 func TestNewFindsAllMistakes(t *testing.T) {
 	_, err := heed.New(heed.Config{RevocationURL: "https://as.test/", Store: &auth.MemStore{}, Stores: &auth.StorePolicy{}})
 	wrong, ok := errors.AsType[*auth.ConfigError](err)

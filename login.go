@@ -70,10 +70,14 @@ func (a *App) Flow(ctx context.Context) (*auth.DeviceFlow, error) {
 		}
 	}
 	device, token := a.params()
-	return &auth.DeviceFlow{
+	flow := auth.DeviceFlow{
 		Config: a.config(m), Prompter: a.cfg.Prompter, HTTPClient: client, Params: device, TokenParams: token,
 		PKCE: a.cfg.PKCE, Strict: a.cfg.Strict, Clock: a.cfg.Clock, OnEvent: a.cfg.OnEvent, Logger: a.cfg.Logger,
-	}, nil
+	}
+	if a.cfg.Provider.Name != "" {
+		return a.cfg.Provider.Apply(flow)
+	}
+	return &flow, nil
 }
 
 // Keep stores a new login where Choose has said, takes it for the present session, and revokes what an earlier login left

@@ -177,7 +177,7 @@ func fills(name, value string) bool {
 // Metadata returns the provider's endpoints: from the profile where it has them, else as d discovers them. The error is an
 // *UnsupportedError, a *ConfigError when placeholders are not filled in, or d's.
 func (p Profile) Metadata(ctx context.Context, d *Discovery) (*Metadata, error) {
-	if err := p.ready(); err != nil {
+	if err := p.Validate(); err != nil {
 		return nil, err
 	}
 	if p.TokenURL == "" {
@@ -186,7 +186,9 @@ func (p Profile) Metadata(ctx context.Context, d *Discovery) (*Metadata, error) 
 	return &Metadata{Issuer: p.Issuer, DeviceAuthorizationEndpoint: p.DeviceAuthURL, TokenEndpoint: p.TokenURL}, nil
 }
 
-func (p Profile) ready() error {
+// Validate reports whether a device login can be done with the profile as it is. The error is an *UnsupportedError, or a
+// *ConfigError with the placeholders that are not filled in.
+func (p Profile) Validate() error {
 	if p.Unsupported != "" {
 		return &UnsupportedError{Provider: p.Title, Why: p.Unsupported}
 	}
@@ -203,7 +205,7 @@ func (p Profile) ready() error {
 // Apply returns a copy of the flow that asks as the provider wants it. Endpoints of the flow's own are kept; where it has
 // none, the profile's are taken. The error is an *UnsupportedError, or a *ConfigError.
 func (p Profile) Apply(f DeviceFlow) (*DeviceFlow, error) {
-	if err := p.ready(); err != nil {
+	if err := p.Validate(); err != nil {
 		return nil, err
 	}
 	endpoint := &f.Config.Endpoint

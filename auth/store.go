@@ -155,5 +155,8 @@ func (e *StoreError) advice() string {
 // Is makes the error the one of its reason.
 func (e *StoreError) Is(target error) bool { return target == e.Reason }
 
+// LoginRequired reports whether there is nothing in the store: package stream asks it, which does not know this type.
+func (e *StoreError) LoginRequired() bool { return e.Reason == ErrStoreNotFound }
+
 // Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }

@@ -127,7 +127,7 @@ func asDisconnect(a Attempt, err error) error {
 func (a Attempt) clean(err error) error { return redact.Error(err, a.Credential.secrets()) }
 
 // asCredential classes the error of a CredentialFunc. A token endpoint that refuses the grant refuses a credential, so it
-// counts as unauthorized; where it is only out of order, the attempt is repeated.
+// counts as unauthorized; where it is only out of order, the attempt is repeated. Where there is no login, nothing is.
 func asCredential(ctx context.Context, a Attempt, err error) *AttemptError {
 	if _, ok := errors.AsType[*AttemptError](err); ok {
 		return asAttempt(a, err)
@@ -136,7 +136,7 @@ func asCredential(ctx context.Context, a Attempt, err error) *AttemptError {
 		error
 		LoginRequired() bool
 	}](err); ok && l.LoginRequired() {
-		return &AttemptError{Class: Unauthorized, Err: a.clean(err)}
+		return &AttemptError{Class: Permanent, Err: a.clean(err)} // only a person can help
 	}
 	r, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok || ctx.Err() != nil {

@@ -63,7 +63,7 @@ func TestCredentialFailures(t *testing.T) {
 		{"refused grant", retrieve(400, "invalid_grant", "300"), time.Second, delay.Unheeded, ""},
 		{"refused grant with 200", retrieve(200, "bad_refresh_token", ""), time.Second, delay.Unheeded, ""},
 		{"refused client", retrieve(401, "invalid_client", "300"), time.Second, delay.Unheeded, ""},
-		{"login required", loginRequired{}, time.Second, delay.Unheeded, ""},
+		{"login required", loginRequired{}, 0, 0, stream.MintFailed},
 		{"not found", retrieve(404, "", "300"), 0, 0, stream.MintFailed},
 		{"as the source says", &stream.AttemptError{Class: stream.Throttled, RetryAfter: delay.Asked(time.Minute)}, time.Minute, delay.Floored, ""},
 		{"permanent, as the source says", fmt.Errorf("no account: %w", &stream.AttemptError{Class: stream.Permanent}), 0, 0, stream.MintFailed},

@@ -39,14 +39,14 @@ func verdict(ctx context.Context, err error) (int, string) {
 		return exitOutput, err.Error()
 	case ctx.Err() != nil:
 		return exitInterrupted, "interrupted: run it again when you are ready"
+	case errors.As(err, &expired), errors.Is(err, auth.ErrStoreNotFound):
+		return requests.CodeAuthRequired.ExitCode(), err.Error()
 	case errors.As(err, &request):
 		return request.ExitCode(), err.Error() + advice(request)
 	case errors.As(err, &login):
 		return loginCode(login), err.Error()
 	case errors.As(err, &ended):
 		return streamCode(ended), err.Error()
-	case errors.As(err, &expired), errors.Is(err, auth.ErrStoreNotFound):
-		return requests.CodeAuthRequired.ExitCode(), err.Error()
 	case errors.As(err, &store):
 		return exitOutput, err.Error()
 	case errors.As(err, &refresh):

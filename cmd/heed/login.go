@@ -17,6 +17,8 @@ import (
 // authFlags say which authorization server to use, and as whom.
 type authFlags struct {
 	issuer                             string
+	provider                           string
+	values                             map[string]string // of the provider's placeholders
 	deviceURL, tokenURL, revocationURL string
 	clientID                           string
 	account                            string
@@ -61,8 +63,8 @@ func (f *authFlags) check() error {
 	if f.clientID == "" {
 		missing = append(missing, "--client-id")
 	}
-	if f.issuer == "" && f.tokenURL == "" {
-		missing = append(missing, "--issuer, or --device-url and --token-url")
+	if f.issuer == "" && f.tokenURL == "" && f.provider == "" {
+		missing = append(missing, "--issuer, --provider, or --device-url and --token-url")
 	} else if f.tokenURL != "" && f.deviceURL == "" {
 		missing = append(missing, "--device-url")
 	}
@@ -89,6 +91,7 @@ which, and where it will be is said before the code is shown.
 --start only asks for the code and shows it. What it prints or writes is for --resume, here or on another machine, before
 the code expires. --resume needs no other flag, but --issuer if the login is to be found by that again.`,
 		Example: `  heed login --issuer https://as.example.com --client-id app --scope read
+  heed login --provider github --client-id app
   heed login --device-url https://as.example.com/device --token-url https://as.example.com/token --client-id app
   heed login --start --output login.json --issuer https://as.example.com --client-id app
   heed login --resume login.json --issuer https://as.example.com`,

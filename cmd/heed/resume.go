@@ -49,7 +49,7 @@ func (f *authFlags) adopt(saved []byte) error {
 		return err
 	}
 	f.clientID = login.ClientID
-	if f.issuer == "" {
+	if f.issuer == "" && f.provider == "" {
 		f.tokenURL = login.TokenURL
 	}
 	return nil

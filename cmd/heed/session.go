@@ -20,22 +20,48 @@ import (
 
 // open makes the app of the login that the flags name.
 func (a *app) open(f *authFlags, onEvent func(auth.Event)) (*heed.App, error) {
-	if f.clientID == "" || f.issuer == "" && f.tokenURL == "" {
-		return nil, usage("which login? Name it with --client-id and --issuer, or --client-id and --token-url")
+	if f.clientID == "" || f.issuer == "" && f.tokenURL == "" && f.provider == "" {
+		return nil, usage("which login? Name it with --client-id and --issuer, --provider or --token-url")
+	}
+	provider, err := f.profile()
+	if err != nil {
+		return nil, err
 	}
 	cfg := heed.Config{
 		Issuer:   f.issuer,
+		Provider: provider,
 		ClientID: f.clientID,
 		Endpoint: oauth2.Endpoint{DeviceAuthURL: f.deviceURL, TokenURL: f.tokenURL, AuthStyle: oauth2.AuthStyleInParams},
 		Scopes:   strings.Fields(strings.Join(f.scopes, " ")), Audience: f.audience, Resources: f.resources,
 		RevocationURL: f.revocationURL, Account: f.account, PKCE: f.pkce, Strict: f.strict,
 		HTTPClient: &http.Client{Transport: a.transport}, OnEvent: onEvent,
 	}
-	var err error
 	if cfg.Stores, cfg.Store, err = a.stores(f.store); err != nil {
 		return nil, err
 	}
 	return heed.New(cfg)
+}
+
+// profile is the provider that the flags name, if they do.
+func (f *authFlags) profile() (auth.Profile, error) {
+	if f.provider == "" {
+		return auth.Profile{}, nil
+	}
+	p, ok := auth.ProfileNamed(f.provider)
+	if !ok {
+		return p, usage("--provider %s is not a provider: take %s, or --issuer for any other", f.provider, providerNames())
+	}
+	return p.With(f.values)
+}
+
+func providerNames() string {
+	var names []string
+	for _, p := range auth.Profiles() {
+		if p.Unsupported == "" {
+			names = append(names, p.Name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // stores are where a login is kept: a policy, or one place.
@@ -85,7 +111,7 @@ func (a *app) tokens(f *authFlags) (oauth2.TokenSource, func(), error) {
 	if token, ok := a.env(tokenVariable); ok && strings.TrimSpace(token) != "" {
 		return oauth2.StaticTokenSource(&oauth2.Token{AccessToken: strings.TrimSpace(token)}), func() {}, nil
 	}
-	if f.clientID == "" && f.issuer == "" && f.tokenURL == "" {
+	if f.clientID == "" && f.issuer == "" && f.tokenURL == "" && f.provider == "" {
 		return nil, func() {}, nil
 	}
 	login, err := a.open(f, a.tellSession)
@@ -124,24 +150,24 @@ func (a *app) whoami() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.describe(&f, choice, c)
+			return a.describe(&f, login.Key().Issuer, choice, c)
 		},
 	}
 	f.name(cmd)
 	return cmd
 }
 
-func (a *app) describe(f *authFlags, choice auth.Choice, c auth.Credential) error {
+func (a *app) describe(f *authFlags, issuer string, choice auth.Choice, c auth.Credential) error {
 	if a.json {
 		result := struct {
-			Issuer      string     `json:"issuer,omitempty"`
+			Issuer      string     `json:"issuer"`
 			ClientID    string     `json:"client_id"`
 			Account     string     `json:"account,omitempty"`
 			Store       string     `json:"store"`
 			Expiry      *time.Time `json:"expiry"`
 			Scope       string     `json:"scope"`
 			Refreshable bool       `json:"refreshable"`
-		}{f.issuer, f.clientID, f.account, choice.Name, nil, c.Scope, c.RefreshToken != ""}
+		}{issuer, f.clientID, f.account, choice.Name, nil, c.Scope, c.RefreshToken != ""}
 		if !c.Expiry.IsZero() {
 			result.Expiry = &c.Expiry
 		}
@@ -236,6 +262,8 @@ said. Without a login it does nothing.`,
 func (f *authFlags) name(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.issuer, "issuer", "", "the authorization server's issuer, under which it publishes its endpoints")
+	flags.StringVar(&f.provider, "provider", "", "a provider that is known, in place of the issuer: "+providerNames())
+	flags.StringToStringVar(&f.values, "provider-value", nil, "what the provider's addresses need, such as domain=example.okta.com")
 	flags.StringVar(&f.tokenURL, "token-url", "", "the token endpoint, of a server that publishes none")
 	flags.StringVar(&f.clientID, "client-id", "", "the client id")
 	flags.StringVar(&f.account, "account", "", "which of several logins, if there are more than one")

@@ -56,7 +56,7 @@ func TestSession(t *testing.T) {
 			return r
 		}
 
-		for _, args := range [][]string{{"whoami"}, {"token"}, {"get", "https://api.test/"}} {
+		for _, args := range [][]string{{"whoami"}, {"token"}, {"get", "https://api.test/"}, {"tail", "wss://api.test/"}} {
 			if r := run(3, args...); !strings.Contains(r.stderr, "log in") {
 				t.Errorf("%v without a login says %s", args, r.stderr)
 			}
@@ -82,8 +82,16 @@ func TestSession(t *testing.T) {
 			t.Errorf("%q is not the server's", first)
 		}
 		who := run(0, "whoami", "--json")
-		if want := `{"issuer":"https://as.test","client_id":"cli","store":"file","expiry":"2026-11-29T12:10:05Z","scope":"read","refreshable":true}` + "\n"; who.stdout != want {
-			t.Errorf("whoami says %s", who.stdout)
+		began := time.Now().Add(-5 * time.Second) // and one interval, which the login took
+		var said struct {
+			Issuer, Store, Scope string
+			ClientID             string `json:"client_id"`
+			Expiry               time.Time
+			Refreshable          bool
+		}
+		if err := json.Unmarshal([]byte(who.stdout), &said); err != nil || said.Issuer != "https://as.test" || said.ClientID != "cli" ||
+			said.Store != "file" || said.Scope != "read" || !said.Refreshable || said.Expiry.Sub(began) != 605*time.Second {
+			t.Errorf("whoami says %s, %v", who.stdout, err)
 		}
 		if text := run(0, "whoami").stdout; !strings.Contains(text, "kept in the file") || strings.Contains(text, first) {
 			t.Errorf("whoami says %s", text)
