@@ -101,8 +101,6 @@ func New(cfg Config) (*App, error) {
 	switch {
 	case !own && cfg.Issuer == "":
 		wrong("Issuer", "is missing, and so are the endpoints: one or the other says where to log in")
-	case own && cfg.Endpoint.DeviceAuthURL == "":
-		wrong("Endpoint.DeviceAuthURL", "is missing beside TokenURL")
 	case own && cfg.Endpoint.TokenURL == "":
 		wrong("Endpoint.TokenURL", "is missing beside DeviceAuthURL")
 	}

@@ -593,11 +593,13 @@ var direct = map[string]string{
 	"github.com/cenkalti/backoff/v4": "the type of every schedule (docs/adr/0001)",
 	"github.com/coder/websocket":     "the WebSocket transport",
 	"github.com/gofrs/flock":         "one refresh among processes: a lock that dies with its holder, on every system",
+	"github.com/skip2/go-qrcode":     "the QR code of package auth/prompt, and linked into nothing else",
 	"github.com/spf13/cobra":         "the command, and linked into nothing else (docs/adr/0007)",
 	"github.com/spf13/pflag":         "cobra's own flags: the command asks which one was wrong",
 	"github.com/zalando/go-keyring":  "the keyring of the system; linked in by auth/keyring alone",
 	"go.uber.org/goleak":             "tests: no goroutine outlives its owner",
 	"golang.org/x/oauth2":            "the types in which tokens are handed out (docs/adr/0003)",
+	"golang.org/x/term":              "whether a writer is a terminal, and how large: auth/prompt and the command",
 }
 
 func TestGoMod(t *testing.T) {

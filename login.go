@@ -64,8 +64,10 @@ func (a *App) Flow(ctx context.Context) (*auth.DeviceFlow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.For(auth.GrantDeviceCode); err != nil {
-		return nil, err
+	if a.cfg.Endpoint.TokenURL == "" { // the server has published them; of the caller's own the flow says what is missing
+		if err := m.For(auth.GrantDeviceCode); err != nil {
+			return nil, err
+		}
 	}
 	device, token := a.params()
 	return &auth.DeviceFlow{

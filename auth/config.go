@@ -18,8 +18,20 @@ const defaultRequestTimeout = 30 * time.Second
 // sensitive are the parameters whose values a server could echo and nobody must read.
 var sensitive = []string{"code_verifier", "client_assertion", "assertion", "password", "subject_token", "actor_token"}
 
+// ownParams are the parameters of a poll that the login sets itself.
+var ownParams = []string{"client_id", "client_secret", "grant_type", "device_code"}
+
+// use is what a configuration is checked for.
+type use int
+
+const (
+	toStart use = iota
+	toLogIn
+	toResume
+)
+
 // settings checks the configuration, and copies it for one login. The error is a *ConfigError with all mistakes.
-func (f *DeviceFlow) settings(prompts bool) (*settings, error) {
+func (f *DeviceFlow) settings(u use) (*settings, error) {
 	var problems []Problem
 	wrong := func(field, text string) { problems = append(problems, Problem{field, text}) }
 
@@ -27,7 +39,7 @@ func (f *DeviceFlow) settings(prompts bool) (*settings, error) {
 	if c.ClientID == "" {
 		wrong("Config.ClientID", "is missing")
 	}
-	if p := endpointProblem(c.Endpoint.DeviceAuthURL); p != "" {
+	if p := endpointProblem(c.Endpoint.DeviceAuthURL); p != "" && u != toResume {
 		wrong("Config.Endpoint.DeviceAuthURL", p)
 	}
 	if p := endpointProblem(c.Endpoint.TokenURL); p != "" {
@@ -49,7 +61,7 @@ func (f *DeviceFlow) settings(prompts bool) (*settings, error) {
 			wrong("Params", "holds "+name+", which Config sets")
 		}
 	}
-	for _, name := range []string{"client_id", "client_secret", "grant_type", "device_code"} {
+	for _, name := range ownParams {
 		if f.TokenParams.Has(name) {
 			wrong("TokenParams", "holds "+name+", which the login sets")
 		}
@@ -60,7 +72,7 @@ func (f *DeviceFlow) settings(prompts bool) (*settings, error) {
 	if f.RequestTimeout < 0 {
 		wrong("RequestTimeout", "is negative")
 	}
-	if prompts && f.Prompter == nil {
+	if u == toLogIn && f.Prompter == nil {
 		wrong("Prompter", "is missing: Login has to show the code; Start leaves that to its caller")
 	}
 	if len(problems) > 0 {
@@ -82,6 +94,8 @@ func (f *DeviceFlow) settings(prompts bool) (*settings, error) {
 		tokenParams: clone(f.TokenParams),
 		strict:      f.Strict,
 		timeout:     f.RequestTimeout,
+		prompter:    f.Prompter,
+		browser:     f.Browser,
 		onEvent:     f.OnEvent,
 		logger:      f.Logger,
 		secrets:     secrets{}.basic(c.ClientID, c.ClientSecret),

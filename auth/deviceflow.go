@@ -28,6 +28,11 @@ type DeviceFlow struct {
 	// Prompter shows the code. Login needs it, Start does not.
 	Prompter Prompter
 
+	// Browser, if not nil, is asked by Login and Finish to open the address, the one with the code in it where there is
+	// one, after the code was shown. It must not wait for the user. If it fails, that is a remark, the event [Browser], and
+	// not the end of the login. Package auth/prompt has one.
+	Browser func(ctx context.Context, address string) error
+
 	// HTTPClient has the Transport that carries the requests. If it or its Transport is nil, http.DefaultTransport does.
 	// Nothing else of it is used: redirects are refused whatever its CheckRedirect says.
 	HTTPClient *http.Client
@@ -65,7 +70,7 @@ type DeviceFlow struct {
 // errors.Is) when ctx ended it. When ctx has a deadline that falls before the end of a wait, it returns right away with
 // an error that is context.DeadlineExceeded.
 func (f *DeviceFlow) Login(ctx context.Context) (*oauth2.Token, error) {
-	s, err := f.settings(true)
+	s, err := f.settings(toLogIn)
 	if err != nil {
 		return nil, err
 	}
@@ -73,17 +78,19 @@ func (f *DeviceFlow) Login(ctx context.Context) (*oauth2.Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown, done := context.WithCancel(ctx) // ends with the login, for what the prompter leaves running
-	defer done()
-	if err := p.show(shown, f.Prompter); err != nil {
-		return nil, err
-	}
-	return p.Poll(ctx)
+	return p.Finish(ctx)
+}
+
+// Validate reports what Login would find wrong with the configuration: nil, or a *ConfigError with all mistakes. Nothing is
+// sent.
+func (f *DeviceFlow) Validate() error {
+	_, err := f.settings(toLogIn)
+	return err
 }
 
 // Start asks for a code. Nothing is shown, and nothing is polled before Poll is called.
 func (f *DeviceFlow) Start(ctx context.Context) (*Pending, error) {
-	s, err := f.settings(false)
+	s, err := f.settings(toStart)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +134,33 @@ func (p *Pending) Prompt() Prompt {
 	}
 }
 
-func (p *Pending) show(ctx context.Context, with Prompter) error {
-	if err := with.Prompt(ctx, p.Prompt()); err != nil {
+// Finish does what Login does once there is a code: the flow's Prompter shows it, if there is one, the flow's Browser
+// opens the address, if there is one, and then it polls as Poll does.
+func (p *Pending) Finish(ctx context.Context) (*oauth2.Token, error) {
+	l := p.login
+	if l.ended != nil || l.left() <= 0 {
+		return p.Poll(ctx) // which says so: there is nothing to show
+	}
+	if l.prompter != nil {
+		shown, done := context.WithCancel(ctx) // ends with the login, for what the prompter leaves running
+		defer func() {
+			done()
+			if w, ok := l.prompter.(interface{ Wait() }); ok {
+				w.Wait()
+			}
+		}()
+		if err := p.show(shown); err != nil {
+			return nil, err
+		}
+	}
+	if l.browser != nil {
+		p.open(ctx)
+	}
+	return p.Poll(ctx)
+}
+
+func (p *Pending) show(ctx context.Context) error {
+	if err := p.login.prompter.Prompt(ctx, p.Prompt()); err != nil {
 		if ended := delay.Ended(ctx); ended != nil {
 			return interrupted(ended)
 		}
@@ -138,8 +170,21 @@ func (p *Pending) show(ctx context.Context, with Prompter) error {
 	return nil
 }
 
+// open has the browser open the address. Whether it does is a remark.
+func (p *Pending) open(ctx context.Context) {
+	address := p.VerificationURIComplete
+	if address == "" {
+		address = p.VerificationURI
+	}
+	e := Browser{Opened: true}
+	if err := p.login.browser(ctx, address); err != nil {
+		e = Browser{Cause: p.login.hide.clean(err.Error())}
+	}
+	p.login.emit(ctx, e)
+}
+
 // Poll polls until the user has decided, the code expires or ctx ends. The first poll comes one interval after Poll is
-// called. After ctx has ended it, Poll may be called again while the code lives: it begins with a wait again, so that it
+// called, or, of a login that was resumed, when its next poll was due. After ctx has ended it, Poll may be called again while the code lives: it begins with a wait again, so that it
 // never polls sooner than the server allows.
 func (p *Pending) Poll(ctx context.Context) (*oauth2.Token, error) { return p.login.poll(ctx) }
 

@@ -13,7 +13,22 @@
 //	token, err := flow.Login(ctx)
 //
 // The token is a golang.org/x/oauth2 Token, for whatever in the Go ecosystem takes one. Whoever shows the code by other
-// means calls [DeviceFlow.Start], and then [Pending.Poll].
+// means calls [DeviceFlow.Start], and then [Pending.Poll]. Package auth/prompt has Prompters for terminals and for programs.
+//
+// # Start here, finish elsewhere
+//
+// A login that was started can be saved and finished by another process: [Pending.Save] and [DeviceFlow.Resume]. What is
+// saved has absolute times, so that the code does not live longer for it and no poll comes before the next one was due.
+// It is as good as the token to whoever reads it.
+//
+// # Before and after
+//
+// [Discovery] finds the endpoints in what a server publishes about itself, and [Profile] has those of providers that
+// publish none. A [Store] keeps the login as a [Credential]; [StorePolicy] chooses one before the login begins, and package
+// auth/keyring has the system's keyring. A [TokenSource] hands the token out for as long as the login lasts: it refreshes
+// ahead of the expiry, once among all goroutines and processes, and stores a rotated token before anybody sees it. When
+// only another login helps, its error is a [SessionExpired]. A [Revoker] ends what a login has left at the server. Package
+// heed puts these together.
 //
 // # What a poll means
 //
@@ -33,8 +48,9 @@
 //
 // Servers differ from the RFC in ways that do no harm, and these are accepted: errors with status 200, numbers in quotes,
 // an interval of 0, a token's lifetime of 0 (none is known), a scope that is an array, verification_url, form-encoded
-// answers that say that they are, authorization_pending and slow_down in a message member. Whatever could do harm is malformed: numbers that are negative,
-// fractional or beyond every timer, an address that is not https, and a code or an address that would steer a terminal.
+// answers that say that they are, authorization_pending and slow_down in a message member. Whatever could do harm is
+// malformed: numbers that are negative, fractional or beyond every timer, an address that is not https, and a code or an
+// address that would steer a terminal.
 //
 // [DeviceFlow.Strict] takes protocol errors with 4xx only, retries 429 with too_many_requests only, and wants numbers that
 // are numbers and not 0 and a scope that is a string.
@@ -47,6 +63,7 @@
 //
 // # What it does not do
 //
-// It probes nothing: how the client authenticates is configured, and one request is one request. It waits for no key, does
-// not open a browser, and does not ask again for a code that expired: that is for the caller to decide.
+// It probes nothing: how the client authenticates is configured, and one request is one request. It waits for no key, opens
+// no browser unless [DeviceFlow.Browser] does, and does not ask again for a code that expired: that is for the caller to
+// decide.
 package auth

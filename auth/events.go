@@ -9,8 +9,10 @@ import (
 	"github.com/heed-sdk/heed/delay"
 )
 
-// Event is a step of a device login: one of [CodeIssued], [CodeShown], [Polled], [Slowed], [Throttled], [Unreachable],
-// [Waiting] and [Granted]. More kinds may come, so a switch over them needs a default.
+// Event is a step of a device login: one of [CodeIssued], [CodeShown], [Browser], [Polled], [Slowed], [Throttled],
+// [Unreachable], [Waiting], [AlmostExpired] and [Granted]; or of a token source: one of [Refreshed], [RefreshFailed],
+// [StoreTrouble] and [Waiting]; or of the façade: [StoreChosen] and [RevokeFailed]. More kinds may come, so a switch over
+// them needs a default.
 //
 // Events go to one function rather than to a struct of callbacks: whoever follows a login is a single sink (a progress
 // line, a log, a channel), the order of unlike events is what it wants to know, and a new kind breaks nobody.
@@ -37,6 +39,12 @@ type CodeIssued struct {
 // CodeShown says that the Prompter has shown the code.
 type CodeShown struct {
 	Left time.Duration // of the code's life
+}
+
+// Browser says whether the flow's Browser has opened the address.
+type Browser struct {
+	Opened bool
+	Cause  string // why not
 }
 
 // Polled says that a poll has ended. One of Slowed, Throttled and Unreachable may follow, and then Waiting, which has the
@@ -69,6 +77,13 @@ type Waiting struct {
 	Wait delay.Wait
 }
 
+// AlmostExpired says, once, that the code's life is nearly over: a minute is left of it, or a fifth of all of it if that
+// is less. It is told later only when a poll or the Prompter is at work at that moment, and never of a code that dies
+// meanwhile.
+type AlmostExpired struct {
+	Left time.Duration // of the code's life
+}
+
 // Granted says that the token has arrived.
 type Granted struct {
 	Scopes     []string // what was granted
@@ -81,6 +96,9 @@ func (CodeIssued) Name() string { return "code_issued" }
 
 // Name returns "code_shown".
 func (CodeShown) Name() string { return "code_shown" }
+
+// Name returns "browser".
+func (Browser) Name() string { return "browser" }
 
 // Name returns "polled".
 func (Polled) Name() string { return "polled" }
@@ -97,6 +115,9 @@ func (Unreachable) Name() string { return "unreachable" }
 // Name returns "waiting".
 func (Waiting) Name() string { return "waiting" }
 
+// Name returns "almost_expired".
+func (AlmostExpired) Name() string { return "almost_expired" }
+
 // Name returns "granted".
 func (Granted) Name() string { return "granted" }
 
@@ -105,7 +126,15 @@ func (e CodeIssued) String() string {
 }
 
 func (e CodeShown) String() string { return fmt.Sprintf("code shown, %v left", e.Left) }
-func (e Polled) String() string    { return fmt.Sprintf("poll %d: %s", e.Count, e.Outcome) }
+
+func (e Browser) String() string {
+	if e.Opened {
+		return "a browser was asked to open the address"
+	}
+	return "no browser could be opened: " + e.Cause
+}
+
+func (e Polled) String() string { return fmt.Sprintf("poll %d: %s", e.Count, e.Outcome) }
 
 func (e Slowed) String() string {
 	return fmt.Sprintf("the server slowed the polling down from %v to %v", e.From, e.To)
@@ -123,6 +152,10 @@ func (e Unreachable) String() string {
 }
 
 func (e Waiting) String() string { return e.Wait.String() }
+
+func (e AlmostExpired) String() string {
+	return fmt.Sprintf("the code expires in %v", e.Left.Round(time.Second))
+}
 
 func (e Granted) String() string {
 	s := "login granted"
@@ -144,6 +177,14 @@ func (e CodeIssued) record() (slog.Level, []slog.Attr) {
 
 func (e CodeShown) record() (slog.Level, []slog.Attr) {
 	return slog.LevelDebug, []slog.Attr{slog.Duration("left", e.Left)}
+}
+
+func (e Browser) record() (slog.Level, []slog.Attr) {
+	attrs := []slog.Attr{slog.Bool("opened", e.Opened)}
+	if e.Cause != "" {
+		attrs = append(attrs, slog.String("cause", e.Cause))
+	}
+	return slog.LevelInfo, attrs
 }
 
 func (e Polled) record() (slog.Level, []slog.Attr) {
@@ -173,6 +214,10 @@ func (e Waiting) record() (slog.Level, []slog.Attr) {
 		slog.Duration("local", w.Local), slog.Duration("server", w.Server), slog.String("reason", w.Explain()),
 		slog.Time("until", w.Until),
 	}
+}
+
+func (e AlmostExpired) record() (slog.Level, []slog.Attr) {
+	return slog.LevelWarn, []slog.Attr{slog.Duration("left", e.Left)}
 }
 
 func (e Granted) record() (slog.Level, []slog.Attr) {

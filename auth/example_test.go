@@ -86,6 +86,41 @@ func ExampleDeviceFlow_Start() {
 	// Bearer <nil>
 }
 
+// One process shows the code and ends; another, with the same configuration, finishes the login.
+func ExamplePending_Save() {
+	endpoint, clk, stop := server(fakes.AuthJSON(200, map[string]any{"access_token": "at"}))
+	defer stop()
+	flow := &auth.DeviceFlow{Config: oauth2.Config{ClientID: "my-app", Endpoint: endpoint}, Clock: clk}
+
+	pending, err := flow.Start(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("enter", pending.UserCode, "at", pending.VerificationURI)
+	saved, err := pending.Save() // to be kept as secret as a token
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	pending, err = flow.Resume(saved)
+	if errors.Is(err, auth.ErrExpired) {
+		fmt.Println("start again")
+	}
+	if e, ok := errors.AsType[*auth.ResumeError](err); ok {
+		fmt.Println("not to be used here:", e.Problems)
+	}
+	if err != nil {
+		return
+	}
+	token, err := pending.Finish(context.Background())
+	fmt.Println(token.Type(), err)
+	// Output:
+	// enter WDJB-MJHT at https://as.example.com/device
+	// Bearer <nil>
+}
+
 func ExampleDeviceError() {
 	endpoint, clk, stop := server(fakes.OAuthError(400, "access_denied"))
 	defer stop()

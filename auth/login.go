@@ -27,19 +27,28 @@ type settings struct {
 	tokenParams url.Values
 	strict      bool
 	timeout     time.Duration
+	prompter    Prompter
+	browser     func(context.Context, string) error
 	onEvent     func(Event)
 	logger      *slog.Logger
 	secrets     secrets
 }
+
+// almostExpired is how little is left of a code that has almost expired, unless a fifth of its life is less.
+const almostExpired = time.Minute
 
 // login is one login under way.
 type login struct {
 	*settings
 	deviceCode string
 	hide       secrets   // with the device code among them
+	issued     time.Time // the code, on the monotonic clock
 	deadline   time.Time // of the code, on the monotonic clock
 	cadence    *delay.Cadence
 	next       delay.Wait // what comes before the next poll
+	due        time.Time  // when the next poll may come at the earliest, whenever it was decided
+	resumed    bool       // from a saved login, and not polled since: the next poll comes when it is due
+	warned     bool       // that the code has almost expired
 	polls      int
 	failures   int   // polls without an answer, in a row
 	unanswered error // the last of them
@@ -71,9 +80,9 @@ func (s *settings) ask(ctx context.Context) (*login, authorization, error) {
 	}
 	l := &login{
 		settings: s, deviceCode: a.deviceCode, hide: s.secrets.with(a.deviceCode),
-		deadline: now.Add(a.expiresIn), cadence: delay.NewCadence(a.interval),
+		issued: now, deadline: now.Add(a.expiresIn), cadence: delay.NewCadence(a.interval),
 	}
-	l.next = l.cadence.First()
+	l.follow(l.cadence.First(), now)
 	l.emit(ctx, CodeIssued{
 		UserCode: a.userCode, VerificationURI: a.uri, VerificationURIComplete: a.complete,
 		ExpiresAt: l.deadline, Interval: a.interval,
@@ -109,6 +118,9 @@ func (l *login) poll(ctx context.Context) (*oauth2.Token, error) {
 		Timers: l.timers, Kind: delay.KindDevicePoll,
 		OnWait: func(w delay.Wait) { l.emit(ctx, Waiting{w}) },
 	}
+	if l.resumed {
+		l.next = l.cadence.Rest(l.due.Sub(l.timers.Now()))
+	}
 	for {
 		if err := delay.Ended(ctx); err != nil {
 			return nil, interrupted(err)
@@ -116,13 +128,14 @@ func (l *login) poll(ctx context.Context) (*oauth2.Token, error) {
 		if l.left() <= 0 {
 			return nil, l.expire()
 		}
+		l.warn(ctx, &pause)
 		if err := pause.Sleep(ctx, l.next.Within(l.left())); err != nil {
 			return nil, interrupted(err)
 		}
 		if l.left() <= 0 {
 			return nil, l.expire()
 		}
-		l.next = l.cadence.First() // if ctx ends this poll, the next Poll begins like the first
+		l.next, l.resumed = l.cadence.First(), false // if ctx ends this poll, the next Poll begins like the first
 
 		token, again, err := l.attempt(ctx)
 		if !again {
@@ -138,6 +151,7 @@ func (l *login) attempt(ctx context.Context) (token *oauth2.Token, again bool, e
 	form.Set("device_code", l.deviceCode)
 	r, err := l.post(ctx, l.tokenURL, form, min(l.timeout, l.left()))
 	now := l.timers.Now()
+	l.follow(l.cadence.First(), now)
 	l.polls++
 
 	status := 0
@@ -159,45 +173,79 @@ func (l *login) attempt(ctx context.Context) (token *oauth2.Token, again bool, e
 	if v.outcome == noAnswer {
 		v.said = "no answer: " + v.cause.Error()
 	}
+
+	// All is decided before anybody is told, who may save the login as it then stands.
+	why := l.decide(v, status, now)
 	l.emit(ctx, Polled{Count: l.polls, Status: status, Outcome: v.said})
+	if l.ended != nil {
+		return nil, false, l.ended
+	}
+	if why != nil {
+		l.emit(ctx, why)
+	}
+	return nil, true, nil
+}
+
+// decide decides what follows on a poll that brought no token, and returns the event that tells of it, if there is one.
+func (l *login) decide(v verdict, status int, now time.Time) (why Event) {
 	if v.outcome != noAnswer {
 		l.failures, l.unanswered = 0, nil
 	}
-
 	switch v.outcome {
 	case pending:
-		l.next = l.cadence.Pending()
+		l.follow(l.cadence.Pending(), now)
 	case slowDown:
 		from := l.cadence.Interval()
-		l.next = l.cadence.SlowDown(v.named)
-		l.emit(ctx, Slowed{From: from, To: l.cadence.Interval()})
+		l.follow(l.cadence.SlowDown(v.named), now)
+		why = Slowed{From: from, To: l.cadence.Interval()}
 	case throttled:
-		l.next = l.cadence.Throttled(v.after)
-		l.emit(ctx, Throttled{Status: status, RetryAfter: v.after})
+		l.follow(l.cadence.Throttled(v.after), now)
+		why = Throttled{Status: status, RetryAfter: v.after}
 	case noAnswer:
 		if final := unreached(v.cause); final.Reason != ErrTransport {
-			return nil, false, l.end(final)
+			l.ended = final
+			return nil
 		}
 		l.failures++
 		l.unanswered = v.cause
-		l.next = l.cadence.Unreachable()
-		l.emit(ctx, Unreachable{Failures: l.failures, Cause: v.cause.Error()})
+		l.follow(l.cadence.Unreachable(), now)
+		why = Unreachable{Failures: l.failures, Cause: v.cause.Error()}
 	default:
-		return nil, false, l.end(v.err)
+		l.ended = v.err
+		return nil
 	}
 	l.next.Cause = v.said
-	return nil, true, nil
+	return why
 }
+
+// follow sets what comes before the next poll, when the last answer came at that instant.
+func (l *login) follow(w delay.Wait, at time.Time) { l.next, l.due = w, at.Add(w.For) }
 
 // left is what is left of the code's life.
 func (l *login) left() time.Duration { return l.deadline.Sub(l.timers.Now()) }
 
-// expire ends a login whose code is dead.
-func (l *login) expire() error { return l.end(&DeviceError{Reason: ErrExpired, Err: l.unanswered}) }
+// warn tells once that the code has almost expired: now, or on the way through the wait that begins.
+func (l *login) warn(ctx context.Context, p *delay.Pause) {
+	p.OnMark = nil
+	if l.warned || l.onEvent == nil && l.logger == nil {
+		return
+	}
+	few := min(almostExpired, l.deadline.Sub(l.issued)/5)
+	tell := func() {
+		l.warned = true
+		l.emit(ctx, AlmostExpired{Left: l.left()})
+	}
+	if l.left() <= few {
+		tell()
+		return
+	}
+	p.Mark, p.OnMark = l.deadline.Add(-few), tell
+}
 
-func (l *login) end(err *DeviceError) error {
-	l.ended = err
-	return err
+// expire ends a login whose code is dead.
+func (l *login) expire() error {
+	l.ended = &DeviceError{Reason: ErrExpired, Err: l.unanswered}
+	return l.ended
 }
 
 func (l *login) granted(t *oauth2.Token) Granted {

@@ -25,7 +25,8 @@ type Prompt struct {
 //   - It returns as soon as the code can be seen. The time it takes comes off the code's life. Polling begins when it
 //     returns: it must not wait for the user to press anything.
 //   - An error ends the login. A browser that does not open is no error, as long as the code can be seen.
-//   - ctx ends when the login does, so that a countdown may run on it.
+//   - ctx ends when the login does, so that a countdown may run on it. If the Prompter has a method Wait(), it is called
+//     after that and before Login or Finish returns, for what is left running to come to its end.
 //   - What it prints must not go where the result of a program goes.
 type Prompter interface {
 	Prompt(ctx context.Context, p Prompt) error

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/heed-sdk/heed/delay"
@@ -17,6 +20,14 @@ type rotation struct {
 	*TokenSource
 	locked   bool // nobody else is at it
 	replayed bool // inside the grace window
+	reread   bool // the login had been replaced when its token was refused
+}
+
+// settled is how a login stands after a presentation whose note could not be taken out of the store. It counts as long
+// as the store has that very note.
+type settled struct {
+	note Presentation
+	Credential
 }
 
 // refresh replaces a login: by what another process has stored meanwhile, or by an exchange. It runs under its own bound,
@@ -34,6 +45,7 @@ func (s *TokenSource) refresh(h *held) (*held, error) {
 	if err != nil {
 		return nil, r.failed(err)
 	}
+	r.ended = nil
 	return got, nil
 }
 
@@ -64,31 +76,26 @@ func (r *rotation) lock(ctx context.Context) (unlock func(), err error) {
 // renew looks at the store and exchanges the refresh token that it has.
 func (r *rotation) renew(ctx context.Context, h *held) (*held, error) {
 	c, adopted, err := r.latest(ctx, h)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if adopted {
-		got := r.hold(c)
-		r.tell(Refreshed{ExpiresAt: c.Expiry, ByOther: true})
-		return got, nil
-	}
-	if c.RefreshToken == "" && r.ended != nil {
+	case adopted:
+		return r.adopt(c), nil
+	case c.RefreshToken == "" && r.ended != nil:
 		return nil, r.ended
-	}
-	if c.RefreshToken == "" {
+	case c.RefreshToken == "":
 		return nil, &SessionExpired{Reason: ErrSessionNotRefreshable}
 	}
 	if at, ok := c.Unanswered(); ok && !r.inGrace(at) {
 		return nil, &SessionExpired{Reason: ErrSessionReplyLost}
 	}
-	// The note goes before the request, so that whoever finds the login after a crash knows that its token may be spent.
-	if _, noted := c.Unanswered(); !noted {
-		c.Present(r.wall())
-		if err := r.save(ctx, c); err != nil {
-			return nil, err // a rotated token could not be stored either
-		}
-	}
 	return r.exchange(ctx, c)
+}
+
+// adopt takes over a login that somebody else has stored.
+func (r *rotation) adopt(c Credential) *held {
+	r.tell(Refreshed{ExpiresAt: c.Expiry, ByOther: true})
+	return r.hold(c)
 }
 
 // latest is the login as the store has it. adopted is true when somebody else has refreshed it.
@@ -107,62 +114,148 @@ func (r *rotation) latest(ctx context.Context, h *held) (c Credential, adopted b
 		case err != nil:
 			return c, false, err
 		}
-		if c.AccessToken != h.AccessToken && r.hold(c).fresh(r.wall()) {
+		c = r.known(c)
+		now := r.wall()
+		// Some servers give the same access token a longer life. It is no use in place of itself when it was refused.
+		newer := c.AccessToken != h.AccessToken || !h.fresh(now) && c.Expiry.After(h.Expiry)
+		if newer && r.hold(c).fresh(now) {
 			return c, true, nil
 		}
-		// Without a lock, a note may be somebody's who is at it.
+		// Without a lock, a note may be somebody's who is at it. One from the future is of a clock that was set back since.
 		at, noted := c.Unanswered()
-		if r.locked || !noted || r.inGrace(at) || r.wall().Sub(at) > r.cfg.Timeout {
+		if r.locked || !noted || r.inGrace(at) || now.Sub(at).Abs() > r.cfg.Timeout {
 			return c, false, nil
 		}
 		pause := delay.Pause{Timers: r.timers, Kind: delay.KindStoreLock}
 		if err := pause.Sleep(ctx, delay.Wait{For: pauses.NextBackOff()}); err != nil {
-			return c, false, err
+			return c, false, &StoreError{Op: OpLock, Reason: ErrStoreLocked, Err: err}
 		}
 	}
 }
 
+// known is a login from the store as it is known to stand here. What explains something else is of no use any more.
+func (s *TokenSource) known(c Credential) Credential {
+	i := slices.IndexFunc(s.settled, func(k settled) bool {
+		return c.Presented != nil && c.Presented.Digest == k.note.Digest && c.Presented.At.Equal(k.note.At)
+	})
+	if i < 0 {
+		s.settled = nil
+		return c
+	}
+	s.settled = s.settled[i : i+1]
+	return s.settled[0].Credential
+}
+
+// inGrace reports whether a token presented at an instant may be presented again. If the clock was set back since, nobody
+// knows how long ago that was.
 func (r *rotation) inGrace(at time.Time) bool {
-	return r.cfg.ReuseGrace > 0 && r.wall().Sub(at) < r.cfg.ReuseGrace
+	ago := r.wall().Sub(at)
+	return ago >= 0 && ago < r.cfg.ReuseGrace
 }
 
 // exchange presents the refresh token, again only where that is safe, and stores what came of it.
 func (r *rotation) exchange(ctx context.Context, c Credential) (*held, error) {
 	retries := delay.GeneratedRetry.OwnRetries(0, 0, refreshAttempts, nil)
 	for {
+		// A token that was presented before and not answered stays so, whatever becomes of its being presented again.
+		_, lost := c.Unanswered()
+		if !lost {
+			if err := r.note(ctx, &c); err != nil {
+				return nil, err // a rotated token could not be stored either
+			}
+		}
 		tok, err := r.cfg.Refresher.Refresh(ctx, c.Token())
 		if err == nil {
-			return r.rotated(ctx, c, NewCredential(tok, r.wall(), r.cfg.Keep...))
+			return r.rotated(c, NewCredential(tok, r.wall(), r.cfg.Keep...)), nil
 		}
 		failure, ok := errors.AsType[*RefreshError](err)
+		if !ok {
+			failure = &RefreshError{Reason: ErrNotSent, Err: err}
+		}
 		switch {
-		case !ok:
-			return nil, err
-		case failure.Repeatable() && delay.Ended(ctx) == nil:
-			w, more := retries.Next(failure.RetryAfter)
-			w.Cause = string(failure.Reason)
-			if more && (delay.Pause{Timers: r.timers, Kind: delay.KindRetry}).Sleep(ctx, w) == nil {
-				continue
-			}
-		case failure.Reason == ErrReplyLost && !r.replayed && c.Presented != nil && r.inGrace(c.Presented.At) && delay.Ended(ctx) == nil:
+		case failure.Reason == ErrReplyLost && !r.replayed && r.inGrace(c.Presented.At) && delay.Ended(ctx) == nil:
 			r.replayed = true
 			continue
+		case failure.Reason == ErrReplyLost, failure.Reason == ErrUnusableToken:
+			return nil, r.lost(c, failure)
+		case failure.refusesGrant():
+			return r.cleared(ctx, c, failure)
+		case !lost:
+			// A wait may be long, and whoever finds the note after a crash must not take the token for spent.
+			note := *c.Presented
+			c.Presented = nil
+			r.keep(note, c)
 		}
-		return r.refused(ctx, c, failure)
+		again := failure.Repeatable() && r.again(ctx, retries, failure)
+		switch {
+		case lost && !(again && r.inGrace(c.Presented.At)):
+			return nil, r.lost(c, failure)
+		case !again:
+			return nil, failure
+		}
 	}
 }
 
-// rotated stores a new login before anybody sees it. What the answer left out stays as it was.
-func (r *rotation) rotated(ctx context.Context, old, c Credential) (*held, error) {
-	if c.RefreshToken == "" {
-		c.RefreshToken = old.RefreshToken
+// lost remembers that a presentation was not answered where there is no store to have the note of it.
+func (r *rotation) lost(c Credential, failure *RefreshError) error {
+	if r.cfg.Store == nil {
+		r.current.Store(r.hold(c))
 	}
-	if c.Scope == "" {
-		c.Scope = old.Scope
+	return failure
+}
+
+// again waits for another attempt, and reports whether there is to be one.
+func (r *rotation) again(ctx context.Context, retries *delay.Retries, failure *RefreshError) bool {
+	w, more := retries.Next(failure.RetryAfter)
+	if !more {
+		return false
 	}
-	if len(c.Resources) == 0 {
-		c.Resources = old.Resources
+	w.Cause = string(failure.Reason)
+	if failure.Status != 0 {
+		w.Cause = strconv.Itoa(failure.Status)
 	}
+	pause := delay.Pause{Timers: r.timers, Kind: delay.KindRetry, OnWait: func(w delay.Wait) { r.tell(Waiting{w}) }}
+	return pause.Sleep(ctx, w) == nil
+}
+
+// refusesGrant reports whether the server has looked at the refresh token and does not take it (RFC 6749, section 5.2).
+func (e *RefreshError) refusesGrant() bool {
+	return e.Reason == ErrRefused && e.Code == "invalid_grant" && e.Status < 500 && e.Status != http.StatusTooManyRequests
+}
+
+// note says in the store that the refresh token is about to be presented. It goes before the request, so that whoever
+// finds the login after a crash knows that its token may be spent.
+func (r *rotation) note(ctx context.Context, c *Credential) error {
+	before := *c
+	before.Presented = nil
+	c.Present(r.wall())
+	if r.cfg.Store == nil {
+		return nil
+	}
+	if err := r.cfg.Store.Save(ctx, r.cfg.Key, *c); err != nil {
+		r.settled = append(r.settled, settled{*c.Presented, before}) // it may be there all the same
+		return err
+	}
+	r.settled = nil
+	return nil
+}
+
+// keep stores how a login stands after its presentation, noted by note, was answered. That is known in this process even
+// when it cannot be stored: by its store alone, the token may be spent.
+func (r *rotation) keep(note Presentation, c Credential) {
+	if r.cfg.Store == nil {
+		return
+	}
+	// The token was rotated, or is known to be good: that must not be lost because time is up.
+	if err := r.cfg.Store.Save(context.Background(), r.cfg.Key, c); err != nil {
+		r.settled = []settled{{note, c}}
+		r.tell(StoreTrouble{Err: err})
+	}
+}
+
+// rotated stores a new login before anybody sees it. What the answer left out stays as it was: Refresh has seen to the
+// refresh token, the scope and the resources.
+func (r *rotation) rotated(old, c Credential) *held {
 	if c.IDToken == "" {
 		c.IDToken = old.IDToken
 	}
@@ -171,62 +264,38 @@ func (r *rotation) rotated(ctx context.Context, old, c Credential) (*held, error
 		maps.Copy(extra, c.Extra)
 		c.Extra = extra
 	}
-	// It is kept in this process even when it cannot be stored: the old one may be spent.
-	if err := r.save(context.WithoutCancel(ctx), c); err != nil {
-		r.tell(StoreTrouble{Err: err})
-	}
+	r.keep(*old.Presented, c)
 	r.tell(Refreshed{ExpiresAt: c.Expiry})
-	return r.hold(c), nil
-}
-
-// refused deals with an exchange that brought no token.
-func (r *rotation) refused(ctx context.Context, c Credential, failure *RefreshError) (*held, error) {
-	keep := context.WithoutCancel(ctx)
-	switch {
-	case failure.Reason == ErrReplyLost, failure.Reason == ErrUnusableToken:
-		r.current.Store(r.hold(c)) // with its note, which the store has too: the token may be spent
-		return nil, failure
-	case failure.Reason == ErrRefused && failure.Code == "invalid_grant":
-		return r.cleared(keep, c, failure)
-	}
-	c.Presented = nil
-	if err := r.save(keep, c); err != nil {
-		r.tell(StoreTrouble{Err: err})
-	}
-	return nil, failure
+	return r.hold(c)
 }
 
 // cleared deletes a login whose refresh token was refused, unless somebody has replaced it meanwhile.
 func (r *rotation) cleared(ctx context.Context, c Credential, failure *RefreshError) (*held, error) {
 	ended := &SessionExpired{Reason: ErrSessionRefused, Err: failure}
 	if r.cfg.Store == nil {
+		r.ended = ended
 		c.RefreshToken, c.Presented = "", nil
 		r.current.Store(r.hold(c))
-		r.ended = ended
 		return nil, ended
 	}
-	now, err := r.cfg.Store.Load(ctx, r.cfg.Key)
+	now, err := r.cfg.Store.Load(context.Background(), r.cfg.Key)
 	switch {
 	case errors.Is(err, ErrStoreNotFound):
 		return nil, ended
 	case err != nil:
 		return nil, errors.Join(ended, err)
 	case now.RefreshToken != c.RefreshToken && r.hold(now).usable(r.wall()):
-		r.tell(Refreshed{ExpiresAt: now.Expiry, ByOther: true})
-		return r.hold(now), nil
+		return r.adopt(now), nil
+	case now.RefreshToken != c.RefreshToken && !r.reread:
+		r.reread = true
+		return r.renew(ctx, &held{})
 	case now.RefreshToken != c.RefreshToken:
 		return nil, failure // the next call takes it from there
 	}
-	if err := r.cfg.Store.Delete(ctx, r.cfg.Key); err != nil {
+	r.ended = ended
+	if err := r.cfg.Store.Delete(context.Background(), r.cfg.Key); err != nil {
+		r.settled = []settled{{note: *c.Presented}} // nothing is left of it
 		r.tell(StoreTrouble{Err: err})
 	}
-	r.ended = ended
 	return nil, ended
-}
-
-func (r *rotation) save(ctx context.Context, c Credential) error {
-	if r.cfg.Store == nil {
-		return nil
-	}
-	return r.cfg.Store.Save(ctx, r.cfg.Key, c)
 }

@@ -2,6 +2,8 @@ package auth
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -57,12 +59,14 @@ const (
 // refresh. There is one refresh at a time. It belongs to no caller: one that gives up returns at once, and the
 // refresh goes on under a bound of its own, so that a rotated token is never lost.
 type TokenSource struct {
-	cfg    SourceConfig
+	cfg    *SourceConfig // a pointer, so that printing the struct cannot show what is in it
 	timers *delay.Timers
 
 	current atomic.Pointer[held]
 
-	ended error // why the login was deleted here; the refresh under way owns it
+	// The refresh under way owns these.
+	ended   error     // why the login was deleted here
+	settled []settled // what the store could not be told
 
 	mu       sync.Mutex
 	flight   *flight
@@ -76,7 +80,7 @@ var _ oauth2.TokenSource = (*TokenSource)(nil)
 type held struct {
 	Credential
 	token *oauth2.Token
-	due   time.Time // when to refresh; zero is never
+	due   time.Time // when to refresh, or to look for what others have stored; zero is never
 }
 
 // flight is a refresh under way.
@@ -129,8 +133,9 @@ func newSource(cfg SourceConfig) (*TokenSource, error) {
 	if cfg.Timeout < 0 {
 		problems = append(problems, Problem{"Timeout", "is negative"})
 	}
-	if _, _, err := cfg.Refresher.settings(&oauth2.Token{RefreshToken: "any"}); err != nil {
-		problems = append(problems, err.(*ConfigError).Problems...)
+	_, _, err := cfg.Refresher.settings(&oauth2.Token{RefreshToken: "any"})
+	if e, ok := errors.AsType[*ConfigError](err); ok {
+		problems = append(problems, e.Problems...)
 	}
 	if len(problems) > 0 {
 		return nil, &ConfigError{problems}
@@ -141,12 +146,14 @@ func newSource(cfg SourceConfig) (*TokenSource, error) {
 	if cfg.Refresher.Clock == nil {
 		cfg.Refresher.Clock = cfg.Clock
 	}
-	return &TokenSource{cfg: cfg, timers: delay.TimersOn(cfg.Clock)}, nil
+	return &TokenSource{cfg: &cfg, timers: delay.TimersOn(cfg.Clock)}, nil
 }
 
 func (s *TokenSource) hold(c Credential) *held {
-	h := &held{Credential: c, token: c.Token()}
-	if c.Expiry.IsZero() {
+	// An instant with a monotonic reading would stand still while the machine sleeps.
+	c.Expiry, c.Obtained = wallTime(c.Expiry), wallTime(c.Obtained)
+	h := &held{Credential: c, token: c.Token(), due: c.Expiry}
+	if c.Expiry.IsZero() || c.RefreshToken == "" {
 		return h
 	}
 	life := c.Lifetime()
@@ -186,17 +193,21 @@ func (s *TokenSource) TokenContext(ctx context.Context) (*oauth2.Token, error) {
 		s.refreshAhead(now)
 		return h.token, nil
 	}
-	return s.wait(ctx, h)
+	return s.wait(ctx, "")
 }
 
 // Refresh returns a token in place of one that a server has refused although it had not expired. If the refused token has
 // been replaced meanwhile, that is the new one, and nothing is refreshed.
 func (s *TokenSource) Refresh(ctx context.Context, refused *oauth2.Token) (*oauth2.Token, error) {
 	h := s.current.Load()
-	if refused != nil && h.AccessToken != refused.AccessToken && h.usable(s.timers.Now()) {
+	text := h.AccessToken
+	if refused != nil {
+		text = refused.AccessToken
+	}
+	if h.AccessToken != text && h.usable(s.timers.Now()) {
 		return h.token, nil
 	}
-	return s.wait(ctx, h)
+	return s.wait(ctx, text)
 }
 
 // refreshAhead starts a refresh inside the early window, unless there is one or the last try was just now.
@@ -210,13 +221,14 @@ func (s *TokenSource) refreshAhead(now time.Time) {
 	s.start(s.current.Load())
 }
 
-// wait joins the refresh under way, or starts one, unless the login was replaced since the caller looked at it.
-func (s *TokenSource) wait(ctx context.Context, seen *held) (*oauth2.Token, error) {
+// wait joins the refresh under way, or starts one, unless there is by now a good token other than the refused one. It
+// goes by the token itself: a login is also held anew when only the note about its refresh token has changed.
+func (s *TokenSource) wait(ctx context.Context, refused string) (*oauth2.Token, error) {
 	if err := delay.Ended(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	if h := s.current.Load(); h != seen && h.usable(s.timers.Now()) {
+	if h := s.current.Load(); h.AccessToken != refused && h.usable(s.timers.Now()) {
 		s.mu.Unlock()
 		return h.token, nil
 	}
@@ -274,3 +286,13 @@ func (s *TokenSource) Close(ctx context.Context) error {
 
 // Credential returns the login as it stands.
 func (s *TokenSource) Credential() Credential { return s.current.Load().Credential }
+
+func (s *TokenSource) describe() string {
+	return fmt.Sprintf("auth.TokenSource{%s, %s}", s.cfg.Refresher.describe(), s.Credential())
+}
+
+// Format prints the source without a secret, whatever the verb is.
+func (s *TokenSource) Format(w fmt.State, _ rune) { fmt.Fprint(w, s.describe()) }
+
+// LogValue is the source without a secret.
+func (s *TokenSource) LogValue() slog.Value { return slog.StringValue(s.describe()) }

@@ -40,7 +40,7 @@ func TestDecidingAllocatesNothing(t *testing.T) {
 		"Cadence.SlowDown":        func() { sink = cadence.SlowDown(0) },
 		"Cadence.Throttled":       func() { sink = cadence.Throttled(asked) },
 		"Cadence.Unreachable":     func() { sink = cadence.Unreachable() },
-		"Within and Bounded":      func() { sink = sink.Within(sec).Bounded(sec, sec) },
+		"Within and Bounded":      func() { sink = wait(7*sec).Within(sec).Bounded(sec, sec) },
 		"digits":                  func() { sinkAfter = delay.ParseRetryAfter(digits, noon) },
 		"digits, device-poll":     func() { sinkAfter = delay.DevicePoll.RetryAfter(digits, noon) },
 		"a fraction":              func() { sinkAfter = (delay.Digits | delay.Fraction).Read(fraction, noon) },

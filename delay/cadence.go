@@ -26,11 +26,29 @@ func NewCadence(interval time.Duration) *Cadence {
 	return &Cadence{interval: interval, backoff: interval}
 }
 
+// ResumeCadence continues a cadence that began elsewhere: on the interval that it had come to, after so many polls, of
+// which the last ones, so many in a row, got no answer.
+func ResumeCadence(interval time.Duration, polls, unanswered int) *Cadence {
+	c := NewCadence(interval)
+	for range min(unanswered, 64) { // the backoff has reached its ceiling by then, whatever the interval
+		c.Unreachable()
+	}
+	c.polls = max(polls, 0)
+	return c
+}
+
 // Interval returns the present interval.
 func (c *Cadence) Interval() time.Duration { return c.interval }
 
 // First is the wait between showing the code and the first poll.
 func (c *Cadence) First() Wait { return c.poll(Interval) }
+
+// Rest is what is left of a wait that was decided and begun elsewhere; nothing is left of one that is over.
+func (c *Cadence) Rest(left time.Duration) Wait {
+	w := DevicePoll.Compose(left, RetryAfter{})
+	w.Reason, w.Attempt = Resumed, c.polls
+	return w
+}
 
 // Pending is the wait after authorization_pending: a poll, so no header is read.
 func (c *Cadence) Pending() Wait {

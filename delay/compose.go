@@ -193,6 +193,8 @@ const (
 	Spread
 	// Woken is the short draw after the machine was asleep.
 	Woken
+	// Resumed is the rest of a wait that began elsewhere, in a process that has ended.
+	Resumed
 )
 
 // String explains the reason in a few words.
@@ -220,6 +222,8 @@ func (r Reason) String() string {
 		return "the server dropped everybody: a wider first draw"
 	case Woken:
 		return "awake again: a short draw"
+	case Resumed:
+		return "the rest of a wait that began elsewhere"
 	}
 	return "no reason"
 }

@@ -29,6 +29,8 @@ const (
 	KindStoreLock            Kind = "store-lock"    // between two tries for a lock that another process holds
 	KindStoreTimeout         Kind = "store-timeout" // the bound of a store that may never answer
 	KindStoreWrite           Kind = "store-write"   // between two tries to replace a file that somebody reads
+	KindCountdown            Kind = "countdown"     // of a code's life, before somebody's eyes
+	KindBrowser              Kind = "browser"       // the bound of what opens a browser
 )
 
 // Timers is the registry that stands between the SDK and a clock: it knows every timer outstanding, by kind. It keeps

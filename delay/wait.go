@@ -15,6 +15,10 @@ type Pause struct {
 	OnWait func(Wait)
 	// Cut, if set, ends a wait early and without an error when something is received from it or it is closed.
 	Cut <-chan struct{}
+	// OnMark, if set, is called on the way, once, when the instant Mark has come; never if that is not inside the wait. It
+	// runs in the goroutine that sleeps.
+	OnMark func()
+	Mark   time.Time
 }
 
 // Sleep waits for w.For, on the monotonic clock and on the wall clock: if the wall moved on by less than the wait, as on
@@ -36,27 +40,44 @@ func (p Pause) Sleep(ctx context.Context, w Wait) error {
 	if p.OnWait != nil {
 		p.OnWait(w)
 	}
-	for rest := w.For; ; {
-		done := make(chan struct{})
-		t := p.Timers.After(p.Kind, rest, func() { close(done) })
-		select {
-		case <-done:
-		case <-p.Cut:
-			t.Stop()
-			return Ended(ctx)
-		case <-ctx.Done():
-			t.Stop()
+	rest := w.For
+	// Up to the mark it is one timer and from there on another, so that never more than one is armed.
+	if mark := p.Mark.Sub(start); p.OnMark != nil && mark > 0 && mark < rest {
+		if done, err := p.arm(ctx, mark); !done {
+			return err
 		}
-		if err := Ended(ctx); err != nil {
+		p.OnMark()
+		rest -= mark
+	}
+	for again := false; ; again = true {
+		if done, err := p.arm(ctx, rest); !done {
 			return err
 		}
 		now := p.Timers.Now()
 		moved := now.Round(0).Sub(start.Round(0))
-		if moved <= 0 || moved >= w.For || w.For-moved >= rest && rest != w.For {
+		if moved <= 0 || moved >= w.For || again && w.For-moved >= rest {
 			return nil
 		}
 		rest = w.For - moved
 	}
+}
+
+// arm waits for one timer. done is false when something else has ended the wait.
+func (p Pause) arm(ctx context.Context, d time.Duration) (done bool, err error) {
+	fired := make(chan struct{})
+	t := p.Timers.After(p.Kind, d, func() { close(fired) })
+	select {
+	case <-fired:
+		done = true
+	case <-p.Cut:
+		t.Stop()
+	case <-ctx.Done():
+		t.Stop()
+	}
+	if err := Ended(ctx); err != nil {
+		return false, err
+	}
+	return done, nil
 }
 
 // TooLongError reports a wait that was not begun, because the caller's deadline falls before its end. It is a

@@ -136,7 +136,7 @@ func (p *process) code() (code shown) {
 		if err := json.Unmarshal([]byte(line), &code); err != nil {
 			p.t.Errorf("%q is not JSON: %v", line, err)
 		}
-		if code.Event == "code" {
+		if code.Event == "code_issued" {
 			return code
 		}
 	}
@@ -148,7 +148,6 @@ type shown struct {
 	Address   string    `json:"verification_uri"`
 	Complete  string    `json:"verification_uri_complete"`
 	ExpiresAt time.Time `json:"expires_at"`
-	Opened    bool      `json:"browser_opened"`
 }
 
 // login starts `heed login` at the spy's endpoints.
@@ -213,7 +212,7 @@ func testLoginAndGet(t *testing.T, s *server) {
 	y := newSpy(t, s)
 	p := y.login(t, "--verbose")
 	code := p.code()
-	if code.Opened || code.ExpiresAt.Before(time.Now()) {
+	if code.ExpiresAt.Before(time.Now()) {
 		t.Errorf("the code: %+v", code)
 	}
 	if err := s.Approve(t.Context(), code.Complete, code.UserCode); err != nil {

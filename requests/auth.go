@@ -3,6 +3,7 @@ package requests
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 
 	"golang.org/x/oauth2"
@@ -98,7 +99,47 @@ func authError(ctx context.Context, err error, e *Error) error {
 		return ended
 	}
 	err = withoutURL(err)
-	e.Code, e.Err = CodeAuthRequired, err
+	e.Code, e.Hint = CodeAuthRequired, "log in again"
+	if passes(err) {
+		// The login may be as good as before.
+		e.Retryable, e.Hint = true, "try again later"
+	}
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		err = &endpointError{code: refused.ErrorCode, err: err}
+	}
+	e.Err = err
 	e.Message += ": " + err.Error()
 	return e
 }
+
+// passes reports whether a token may be had later although there was none now: its source says so, or the authorization
+// server was not there or would not serve.
+func passes(err error) bool {
+	if source, ok := errors.AsType[interface {
+		error
+		Repeatable() bool
+	}](err); ok {
+		return source.Repeatable()
+	}
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		return refused.Response != nil &&
+			(refused.Response.StatusCode >= 500 || refused.Response.StatusCode == http.StatusTooManyRequests)
+	}
+	_, unanswered := errors.AsType[net.Error](err)
+	return unanswered && !unverified(err)
+}
+
+// endpointError stands for an oauth2.RetrieveError, whose own text quotes the answer's body.
+type endpointError struct {
+	code string
+	err  error
+}
+
+func (e *endpointError) Error() string {
+	if !token(e.code) || len(e.code) > 64 {
+		return "the token endpoint refused to issue a token"
+	}
+	return "the token endpoint refused to issue a token (" + e.code + ")"
+}
+
+func (e *endpointError) Unwrap() error { return e.err }

@@ -3,6 +3,8 @@ package requests_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -111,6 +113,56 @@ func TestReplayDoesNotWait(t *testing.T) {
 		_, _ = trip(tr, get())
 		r.waits(0, 2*time.Second)
 	})
+}
+
+// again is an error of a source that knows whether another try makes sense.
+type again bool
+
+func (again) Error() string      { return "not now" }
+func (a again) Repeatable() bool { return bool(a) }
+
+// A token that cannot be had now is told from a login that is over, and what the token endpoint wrote is quoted in neither.
+func TestRefreshFails(t *testing.T) {
+	const body = "<html>\naccess_token=canary"
+	endpoint := func(status int, code string) error {
+		return &oauth2.RetrieveError{Response: &http.Response{StatusCode: status, Status: "gone"}, Body: []byte(body), ErrorCode: code, ErrorDescription: body}
+	}
+	for _, tt := range []struct {
+		name      string
+		err       error
+		retryable bool
+		says      string
+	}{
+		{"bad gateway", endpoint(502, ""), true, "refused to issue a token (401): try again later"},
+		{"throttled", endpoint(429, ""), true, "(401): try again later"},
+		{"grant refused", endpoint(400, "invalid_grant"), false, "(invalid_grant) (401): log in again"},
+		{"a code that is none", endpoint(400, body), false, "refused to issue a token (401): log in again"},
+		{"the source says so", fmt.Errorf("wrapped: %w", again(true)), true, "try again later"},
+		{"the source says no", again(false), false, "log in again"},
+		{"unreachable", &net.OpError{Op: "dial", Err: errors.New("connection refused")}, true, "try again later"},
+		{"anything else", errors.New("no such login"), false, "log in again"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, statuses(401), func(r *rig) {
+				tr := r.transport()
+				tr.Tokens = &source{err: tt.err}
+				_, err := r.client(tr).Do(request(r.t.Context(), http.MethodGet, "/", ""))
+				e, ok := errors.AsType[*requests.Error](err)
+				if !ok || e.Code != requests.CodeAuthRequired || e.Retryable != tt.retryable {
+					t.Fatalf("the error is %+v", err)
+				}
+				if !strings.HasSuffix(err.Error(), tt.says) {
+					t.Errorf("it says %q", err)
+				}
+				if text := err.Error() + e.Err.Error(); strings.Contains(text, "canary") || strings.Contains(text, "\n") {
+					t.Errorf("it quotes the answer: %q", text)
+				}
+				if !errors.Is(err, tt.err) {
+					t.Error("its cause is lost")
+				}
+			})
+		})
+	}
 }
 
 // N requests refused together lead to one refresh.

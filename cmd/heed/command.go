@@ -20,6 +20,11 @@ type app struct {
 	verbose bool
 	env     func(string) (string, bool)
 
+	in      io.Reader                                       // nil: standard input
+	browser func(ctx context.Context, address string) error // nil: the desktop's, if somebody is looking at it
+
+	dir string // of stored logins; "" is the user's
+
 	// The network; tests have one in memory.
 	transport http.RoundTripper // nil: http.DefaultTransport
 	listen    func() (net.Listener, error)
@@ -42,6 +47,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	root.SetOut(a.out)
 	root.SetErr(a.out.stderr)
+	root.SetIn(a.in)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		err = a.out.err()
@@ -83,7 +89,7 @@ func (a *app) root() *cobra.Command {
 		}
 		return usage("%s: see '%s --help'", err, cmd.CommandPath())
 	})
-	root.AddCommand(a.login(), a.get(), a.tail(), a.explain(), a.demo())
+	root.AddCommand(a.login(), a.whoami(), a.printToken(), a.logout(), a.get(), a.tail(), a.explain(), a.demo())
 	for _, cmd := range root.Commands() {
 		asUsage(cmd)
 	}

@@ -39,12 +39,12 @@ func TestLogin(t *testing.T) {
 		{
 			name: "text", as: &fakes.AuthServer{Polls: []fakes.AuthAnswer{token}},
 			stdout: "Logged in. The token expires at 2026-11-29T13:00:05Z and is good for: read.\nAsked for and not granted: write.\n",
-			stderr: []string{"Open https://as.test/", "enter the code: ", "good for 15m0s"},
+			stderr: []string{"To log in, open  https://as.test/device\n", "enter the code  ", "good for 15 minutes.\n"},
 		},
 		{
 			name: "json", as: &fakes.AuthServer{Polls: []fakes.AuthAnswer{token}}, args: []string{"--json"},
 			stdout: `{"token_type":"Bearer","expiry":"2026-11-29T13:00:05Z","expires_in":3600,"scope":"read","not_granted":["write"],"refreshable":true,"store":"memory"}` + "\n",
-			stderr: []string{`{"event":"code","user_code":"`},
+			stderr: []string{`{"event":"code_issued","user_code":"`},
 		},
 		{
 			name: "verbose", as: &fakes.AuthServer{Odd: map[int]fakes.AuthAnswer{1: fakes.Throttle(30)}, Polls: nil, ApproveOnPoll: 2}, args: []string{"--verbose"},
@@ -72,7 +72,7 @@ func TestLogin(t *testing.T) {
 				time.Local = time.UTC
 				n := fakes.NewNetwork(t)
 				n.Serve(t, "as.test", c.as)
-				r := heed{net: n}.run(t.Context(), login(c.args...)...)
+				r := tool{net: n}.run(t.Context(), login(c.args...)...)
 				if r.code != c.code {
 					t.Errorf("exit %d in place of %d", r.code, c.code)
 				}
@@ -94,7 +94,7 @@ func TestLogin(t *testing.T) {
 
 func TestLoginUnreachable(t *testing.T) {
 	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
-		r := heed{net: fakes.NewNetwork(t)}.run(t.Context(), login()...)
+		r := tool{net: fakes.NewNetwork(t)}.run(t.Context(), login()...)
 		if r.code != 6 || r.stdout != "" {
 			t.Errorf("exit %d, stdout %q", r.code, r.stdout)
 		}
@@ -140,7 +140,7 @@ func TestGet(t *testing.T) {
 				n := fakes.NewNetwork(t)
 				api := fakes.NewAPI(c.script...)
 				n.Serve(t, "api.test", api)
-				h := heed{net: n, env: map[string]string{tokenVariable: canary}}
+				h := tool{net: n, env: map[string]string{tokenVariable: canary}}
 				r := h.run(t.Context(), append([]string{"get", "https://api.test/x?sig=" + canary}, strings.Fields(c.args)...)...)
 				if r.code != c.code || r.stdout != c.stdout {
 					t.Errorf("exit %d, stdout %q", r.code, r.stdout)
@@ -173,7 +173,7 @@ func TestGetIntoFile(t *testing.T) {
 		n.Serve(t, "api.test", fakes.NewAPI(fakes.Answer{Body: "whole"}, fakes.Answer{Body: "ha", Cut: true}, fakes.Answer{Body: "x"}))
 		dir := t.TempDir()
 		file := filepath.Join(dir, "out")
-		h := heed{net: n}
+		h := tool{net: n}
 		if r := h.run(t.Context(), "get", "https://api.test/", "-o", file); r.code != 0 || r.stdout != "" {
 			t.Fatalf("exit %d, %q", r.code, r.stderr)
 		}
@@ -203,7 +203,7 @@ func TestTail(t *testing.T) {
 			fakes.StreamStep{Messages: []string{"c"}, Then: fakes.Stop},
 		)
 		n.Serve(t, "stream.test", server)
-		h := heed{net: n, env: map[string]string{tokenVariable: canary}}
+		h := tool{net: n, env: map[string]string{tokenVariable: canary}}
 		r := h.run(t.Context(), "tail", "wss://stream.test/?ticket="+canary, "--count", "3")
 		if r.code != 0 || r.stdout != "a\nb\nc\n" {
 			t.Errorf("exit %d, stdout %q", r.code, r.stdout)
@@ -233,7 +233,7 @@ func TestTailEventStream(t *testing.T) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = fmt.Fprintf(w, "id: %d\nevent: tick\ndata: n%d\n\n", 7+len(since), len(since))
 		}))
-		r := heed{net: n}.run(t.Context(), "tail", "https://stream.test/", "--json", "--count", "2", "--since", "7")
+		r := tool{net: n}.run(t.Context(), "tail", "https://stream.test/", "--json", "--count", "2", "--since", "7")
 		want := `{"id":"8","type":"tick","data":"n1"}` + "\n" + `{"id":"10","type":"tick","data":"n3"}` + "\n"
 		if r.code != 0 || r.stdout != want {
 			t.Errorf("exit %d, stdout %q", r.code, r.stdout)
@@ -266,7 +266,7 @@ func TestTailEnds(t *testing.T) {
 					script = append(script, c.step)
 				}
 				n.Serve(t, "stream.test", fakes.NewStreamServer(script...))
-				r := heed{net: n}.run(t.Context(), "tail", "wss://stream.test/", "--json")
+				r := tool{net: n}.run(t.Context(), "tail", "wss://stream.test/", "--json")
 				if r.code != c.code || r.stdout != "" {
 					t.Errorf("exit %d, stdout %q, stderr %q", r.code, r.stdout, r.stderr)
 				}
@@ -278,7 +278,7 @@ func TestTailEnds(t *testing.T) {
 func TestDemo(t *testing.T) {
 	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
 		began := time.Now()
-		r := heed{net: fakes.NewNetwork(t)}.run(t.Context(), "demo", "--json")
+		r := tool{net: fakes.NewNetwork(t)}.run(t.Context(), "demo", "--json")
 		if took := time.Since(began); took < 10*time.Second || took > 20*time.Second {
 			t.Errorf("the demo takes %v", took)
 		}
@@ -308,7 +308,7 @@ func TestDemo(t *testing.T) {
 
 func TestDemoText(t *testing.T) {
 	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
-		r := heed{net: fakes.NewNetwork(t)}.run(t.Context(), "demo", "--speed", "50")
+		r := tool{net: fakes.NewNetwork(t)}.run(t.Context(), "demo", "--speed", "50")
 		for _, s := range []string{"50 times as fast", "the user is shown the code", "wait 25s", "slow_down: local 10s", "report.txt: 55 bytes", "each once and in order", "All five loops"} {
 			if !strings.Contains(r.stdout, s) {
 				t.Errorf("the demo does not say %q:\n%s", s, r.stdout)
@@ -332,7 +332,7 @@ func TestInterrupted(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				began := time.Now()
 				timer := time.AfterFunc(after, cancel)
-				r := heed{net: n}.run(ctx, args...)
+				r := tool{net: n}.run(ctx, args...)
 				took := time.Since(began)
 				timer.Stop()
 				cancel()

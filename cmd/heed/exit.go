@@ -18,7 +18,7 @@ const (
 )
 
 const exitCodes = `Exit codes: 0 done; 1 wrong use; 2 not found; 3 log in (again); 4 forbidden or denied; 5 rate limit; 6 no answer;
-7 an answer that is of no use; 8 ambiguous; 9 invalid; 10 limit exceeded; 11 the output could not be written; 130 interrupted.`
+7 an answer that is of no use; 8 ambiguous; 9 invalid; 10 limit exceeded; 11 the output or the store could not be written; 130 interrupted.`
 
 // verdict returns the exit code of an error and the one line that says what to do about it.
 func verdict(ctx context.Context, err error) (int, string) {
@@ -29,6 +29,10 @@ func verdict(ctx context.Context, err error) (int, string) {
 		ended   *stream.Error
 		broken  *brokenOff
 		demo    *demoError
+		store   *auth.StoreError
+		expired *auth.SessionExpired
+		refresh *auth.RefreshError
+		found   *auth.DiscoveryError
 	)
 	switch {
 	case errors.As(err, &output):
@@ -41,6 +45,14 @@ func verdict(ctx context.Context, err error) (int, string) {
 		return loginCode(login), err.Error()
 	case errors.As(err, &ended):
 		return streamCode(ended), err.Error()
+	case errors.As(err, &expired), errors.Is(err, auth.ErrStoreNotFound):
+		return requests.CodeAuthRequired.ExitCode(), err.Error()
+	case errors.As(err, &store):
+		return exitOutput, err.Error()
+	case errors.As(err, &refresh):
+		return answerCode(refresh.Status), err.Error()
+	case errors.As(err, &found):
+		return answerCode(found.Status), err.Error()
 	case errors.As(err, &demo):
 		return demo.ExitCode(), err.Error()
 	case errors.As(err, &broken), errors.Is(err, context.DeadlineExceeded):
@@ -69,6 +81,14 @@ func advice(e *requests.Error) string {
 		return ": try again later"
 	}
 	return ""
+}
+
+// answerCode is for an answer of no use, or none.
+func answerCode(status int) int {
+	if status == 0 {
+		return requests.CodeNetwork.ExitCode()
+	}
+	return requests.CodeAPI.ExitCode()
 }
 
 func loginCode(e *auth.DeviceError) int {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/oauth2"
 
 	"github.com/heed-sdk/heed/delay"
 	"github.com/heed-sdk/heed/requests"
@@ -23,6 +22,7 @@ const tokenVariable = "HEED_TOKEN"
 
 func (a *app) get() *cobra.Command {
 	var (
+		login          authFlags
 		headers        []string
 		policy         string
 		attempts       int
@@ -34,7 +34,8 @@ func (a *app) get() *cobra.Command {
 		Short: "Make a request that waits as the server asks",
 		Long: `Send a GET request, repeat it where that is right and wait as the server asks, and print the body of the answer.
 
-The access token in ` + tokenVariable + `, if there is one, is sent to the address's origin and nowhere else.`,
+The access token in ` + tokenVariable + `, or of the login that is named by --client-id and --issuer or --token-url, is sent to
+the address's origin and nowhere else.`,
 		Example: `  heed get https://api.example.com/projects
   heed get --verbose --attempts 5 --limit 1m https://api.example.com/report -o report.json`,
 		Args: cobra.ExactArgs(1),
@@ -70,9 +71,12 @@ The access token in ` + tokenVariable + `, if there is one, is sent to the addre
 				Limit:       limit,
 				Hooks:       requests.Hooks{OnWait: a.tellWait},
 			}
-			if token, ok := a.env(tokenVariable); ok && token != "" {
-				t.Tokens = oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token})
+			tokens, done, err := a.tokens(&login)
+			if err != nil {
+				return err
 			}
+			defer done()
+			t.Tokens = tokens
 			client, err := requests.NewClient(req.URL.Scheme+"://"+req.URL.Host, t)
 			if err != nil {
 				return err
@@ -83,11 +87,13 @@ The access token in ` + tokenVariable + `, if there is one, is sent to the addre
 			}
 			defer res.Body.Close()
 			if file != "" {
-				return writeFile(file, res.Body)
+				// With the permissions that the user's umask leaves, as any other tool writes a file it is asked for.
+				return writeFile(file, res.Body, 0o666)
 			}
 			return a.body(res)
 		},
 	}
+	login.name(cmd)
 	f := cmd.Flags()
 	f.StringArrayVarP(&headers, "header", "H", nil, "a header of the request, 'Name: value'; may be given several times")
 	f.StringVar(&policy, "policy", "declared", "what is repeated: declared, refused-only or throttled")
@@ -150,11 +156,10 @@ func interrupted(err error) error {
 	return &brokenOff{err}
 }
 
-// writeFile makes the file appear only when all of the body is in it.
-func writeFile(name string, body io.Reader) (err error) {
+// writeFile makes the file appear only when all of the body is in it, with the mode from its first byte.
+func writeFile(name string, body io.Reader, mode os.FileMode) (err error) {
 	temp := filepath.Join(filepath.Dir(name), ".heed-"+rand.Text())
-	// With the permissions that the user's umask leaves, as any other tool writes a file it is asked for.
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // see above
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return &outputError{err}
 	}

@@ -24,7 +24,20 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// logins is where command lines keep their logins that say nothing else.
+var logins string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "heed-test-")
+	if err != nil {
+		panic(err)
+	}
+	logins = dir
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
 
 // result is what a command line came to.
 type result struct {
@@ -32,18 +45,30 @@ type result struct {
 	stdout, stderr string
 }
 
-// heed runs command lines with an environment, on a network in memory.
-type heed struct {
+// tool runs command lines with an environment, on a network in memory.
+type tool struct {
 	env map[string]string
 	net *fakes.Network
 	out io.Writer // in place of stdout
+	dir string    // of stored logins
+	in  io.Reader // in place of stdin
+
+	browser func(ctx context.Context, address string) error
 }
 
-func (h heed) run(ctx context.Context, args ...string) result {
+func (h tool) run(ctx context.Context, args ...string) result {
 	var stdout, stderr bytes.Buffer
 	a := &app{
 		out: &output{stdout: &stdout, stderr: &stderr},
 		env: func(name string) (string, bool) { v, ok := h.env[name]; return v, ok },
+	}
+	a.in, a.browser = h.in, h.browser
+	if a.dir = h.dir; a.dir == "" {
+		dir, err := os.MkdirTemp(logins, "")
+		if err != nil {
+			panic(err)
+		}
+		a.dir = dir
 	}
 	if h.out != nil {
 		a.out.stdout = h.out
@@ -110,7 +135,7 @@ func TestGoldenOutput(t *testing.T) {
 		"explain-several": "explain --loop hop --draw 1 --retry-after 3 --retry-after 10 --retry-after junk --json",
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := heed{}.run(t.Context(), strings.Fields(args)...)
+			r := tool{}.run(t.Context(), strings.Fields(args)...)
 			if r.code != 0 || r.stderr != "" {
 				t.Errorf("exit %d, stderr %q", r.code, r.stderr)
 			}
@@ -135,7 +160,7 @@ func TestExplainWaits(t *testing.T) {
 		{"--loop hop --draw 7", 7},
 	} {
 		t.Run(c.args, func(t *testing.T) {
-			r := heed{}.run(t.Context(), append(strings.Fields("explain --json"), strings.Fields(c.args)...)...)
+			r := tool{}.run(t.Context(), append(strings.Fields("explain --json"), strings.Fields(c.args)...)...)
 			var w struct{ Wait float64 }
 			if err := json.Unmarshal([]byte(r.stdout), &w); err != nil || r.code != 0 {
 				t.Fatalf("exit %d, %q: %v", r.code, r.stdout, err)
@@ -148,7 +173,7 @@ func TestExplainWaits(t *testing.T) {
 }
 
 func TestExplainMalformed(t *testing.T) {
-	r := heed{}.run(t.Context(), "explain", "--json", "--retry-after", "soon", "--draw", "3")
+	r := tool{}.run(t.Context(), "explain", "--json", "--retry-after", "soon", "--draw", "3")
 	var waits []struct {
 		Loop   string
 		Wait   float64
@@ -180,7 +205,7 @@ func TestExplainDraws(t *testing.T) {
 		{"--loop reconnect --attempt 1", 0, 1},
 		{"--loop poll-retry --attempt 9", 0, 60},
 	} {
-		r := heed{}.run(t.Context(), append(strings.Fields("explain --json"), strings.Fields(c.args)...)...)
+		r := tool{}.run(t.Context(), append(strings.Fields("explain --json"), strings.Fields(c.args)...)...)
 		var w struct{ Wait, Local float64 }
 		if err := json.Unmarshal([]byte(r.stdout), &w); err != nil {
 			t.Fatal(err)
@@ -221,14 +246,20 @@ func TestWrongUse(t *testing.T) {
 		{args: "tail wss://stream.test/x --since 7", says: "--since"},
 		{args: "tail https://stream.test/x --subprotocol a", says: "--subprotocol"},
 		{args: "tail ws://stream.test/x", says: "not encrypted"},
-		{args: "login", says: "--device-url, --token-url, --client-id"},
+		{args: "login", says: "--client-id; and --issuer, or --device-url and --token-url"},
 		{args: "login --device-url http://as.test/d --token-url https://as.test/t --client-id c", says: "https"},
 		{args: "login --device-url https://as.test/d --token-url https://as.test/t --client-id c --store nowhere", says: "--store"},
+		{args: "login --start --resume x", says: "--start begins a login and --resume finishes one"},
+		{args: "login --resume x --output y", says: "--output"},
+		{args: "login --resume testdata/nowhere.json", says: "testdata/nowhere.json cannot be read: no such file"},
+		{args: "login --resume testdata", says: "testdata cannot be read: is a directory"},
+		{args: "login --resume testdata/help.txt", says: "the saved login cannot be read: start a new one"},
+		{args: "login --start", says: "--client-id; and --issuer, or --device-url and --token-url"},
 		{args: "demo --speed 0", says: "--speed"},
 		{args: "demo --speed NaN", says: "--speed"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
-			r := heed{env: c.env}.run(t.Context(), strings.Fields(c.args)...)
+			r := tool{env: c.env}.run(t.Context(), strings.Fields(c.args)...)
 			if r.code != exitUsage || r.stdout != "" {
 				t.Errorf("exit %d, stdout %q", r.code, r.stdout)
 			}
@@ -241,7 +272,7 @@ func TestWrongUse(t *testing.T) {
 }
 
 func TestFlagsFromVariables(t *testing.T) {
-	r := heed{env: map[string]string{"HEED_LOOP": "poll-retry", "HEED_DRAW": "7", "HEED_JSON": "true"}}.run(t.Context(), "explain", "--draw", "8")
+	r := tool{env: map[string]string{"HEED_LOOP": "poll-retry", "HEED_DRAW": "7", "HEED_JSON": "true"}}.run(t.Context(), "explain", "--draw", "8")
 	if !strings.Contains(r.stdout, `"wait":8`) {
 		t.Errorf("a flag does not go before its variable: %q", r.stdout)
 	}
@@ -268,7 +299,7 @@ func TestFullDisk(t *testing.T) {
 			_, _ = io.WriteString(w, strings.Repeat("x", 1000))
 		}))
 		for _, args := range []string{"explain", "explain --json", "get https://api.test/", "get https://api.test/ --json", "demo", "demo --json"} {
-			r := heed{net: n, out: &full{room: 100}}.run(t.Context(), strings.Fields(args)...)
+			r := tool{net: n, out: &full{room: 100}}.run(t.Context(), strings.Fields(args)...)
 			if r.code != exitOutput || !strings.Contains(r.stderr, errFull.Error()) {
 				t.Errorf("%s: exit %d, stderr %q", args, r.code, r.stderr)
 			}

@@ -3,75 +3,73 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/oauth2"
 
+	"github.com/heed-sdk/heed"
 	"github.com/heed-sdk/heed/auth"
+	"github.com/heed-sdk/heed/auth/prompt"
 )
 
 // authFlags say which authorization server to use, and as whom.
 type authFlags struct {
-	deviceURL, tokenURL string
-	clientID            string
-	scopes              []string
-	audience            string
-	resources           []string
-	store               string
-	strict              bool
-	noBrowser           bool
+	issuer                             string
+	deviceURL, tokenURL, revocationURL string
+	clientID                           string
+	account                            string
+	scopes                             []string
+	audience                           string
+	resources                          []string
+	store                              string
+	pkce, strict                       bool
+	noBrowser                          bool
+	start                              bool
+	resume, output                     string
 }
 
 func (f *authFlags) register(cmd *cobra.Command) {
+	f.name(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.deviceURL, "device-url", "", "the device authorization endpoint")
-	flags.StringVar(&f.tokenURL, "token-url", "", "the token endpoint")
-	flags.StringVar(&f.clientID, "client-id", "", "the client id")
+	flags.StringVar(&f.deviceURL, "device-url", "", "the device authorization endpoint, of a server that publishes none")
+	flags.StringVar(&f.revocationURL, "revocation-url", "", "the revocation endpoint, of a server that publishes none")
 	flags.StringArrayVar(&f.scopes, "scope", nil, "a scope to ask for; may be given several times, or hold several separated by spaces")
 	flags.StringVar(&f.audience, "audience", "", "the API that the token is for, on servers that want it")
 	flags.StringArrayVar(&f.resources, "resource", nil, "the resource that the token is for (RFC 8707); may be given several times")
-	flags.StringVar(&f.store, "store", "memory", "where the token is kept: memory, until heed exits")
+	flags.BoolVar(&f.pkce, "pkce", false, "give the login a proof key (RFC 7636)")
 	flags.BoolVar(&f.strict, "strict", false, "read answers as RFC 8628 writes them, without leniency")
 	flags.BoolVar(&f.noBrowser, "no-browser", false, "do not open a browser")
+	flags.BoolVar(&f.start, "start", false, "start a login, print it as JSON for --resume, and exit; keep what is printed secret")
+	flags.StringVarP(&f.output, "output", "o", "", "with --start: write it to a file that nobody else can read")
+	flags.StringVar(&f.resume, "resume", "", "finish the login that --start has written to a file; - reads standard input")
 }
 
-func (f *authFlags) flow() (*auth.DeviceFlow, error) {
+// check finds what the flags contradict, or lack.
+func (f *authFlags) check() error {
+	switch {
+	case f.start && f.resume != "":
+		return usage("--start begins a login and --resume finishes one: give one of them")
+	case f.output != "" && !f.start:
+		return usage("--output is where --start writes the login: give both, or none")
+	}
+	if f.resume != "" {
+		return nil // what is missing is in the saved login
+	}
 	var missing []string
-	for _, x := range []struct{ flag, value string }{
-		{"--device-url", f.deviceURL}, {"--token-url", f.tokenURL}, {"--client-id", f.clientID},
-	} {
-		if x.value == "" {
-			missing = append(missing, x.flag)
-		}
+	if f.clientID == "" {
+		missing = append(missing, "--client-id")
+	}
+	if f.issuer == "" && f.tokenURL == "" {
+		missing = append(missing, "--issuer, or --device-url and --token-url")
+	} else if f.tokenURL != "" && f.deviceURL == "" {
+		missing = append(missing, "--device-url")
 	}
 	if len(missing) > 0 {
-		return nil, usage("the login needs %s", strings.Join(missing, ", "))
+		return usage("the login needs %s", strings.Join(missing, "; and "))
 	}
-	if f.store != "memory" {
-		return nil, usage("--store %s is not a store: take memory", f.store)
-	}
-	params := map[string][]string{}
-	if f.audience != "" {
-		params["audience"] = []string{f.audience}
-	}
-	tokenParams := map[string][]string{}
-	if len(f.resources) > 0 {
-		params["resource"] = f.resources
-		tokenParams["resource"] = f.resources
-	}
-	return &auth.DeviceFlow{
-		Config: oauth2.Config{
-			ClientID: f.clientID,
-			Scopes:   strings.Fields(strings.Join(f.scopes, " ")),
-			Endpoint: oauth2.Endpoint{DeviceAuthURL: f.deviceURL, TokenURL: f.tokenURL, AuthStyle: oauth2.AuthStyleInParams},
-		},
-		Params:      params,
-		TokenParams: tokenParams,
-		Strict:      f.strict,
-	}, nil
+	return nil
 }
 
 func (a *app) login() *cobra.Command {
@@ -82,74 +80,89 @@ func (a *app) login() *cobra.Command {
 		Long: `Log in by device flow: show a code, wait until it is approved in a browser on any device, and print when the
 token expires and what it is good for. The token itself is never printed.
 
-The code goes to standard error and the result to standard output.`,
-		Example: `  heed login --device-url https://as.example.com/device --token-url https://as.example.com/token --client-id app`,
+The code goes to standard error and the result to standard output. On a terminal the code is shown with a countdown and,
+where there is room, a QR code; with NO_COLOR, --verbose or no terminal in plain lines; with --json as JSON, one event a line.
+
+The login is kept in the keyring of the system, or in a file that only you can read where there is no keyring; --store says
+which, and where it will be is said before the code is shown.
+
+--start only asks for the code and shows it. What it prints or writes is for --resume, here or on another machine, before
+the code expires. --resume needs no other flag, but --issuer if the login is to be found by that again.`,
+		Example: `  heed login --issuer https://as.example.com --client-id app --scope read
+  heed login --device-url https://as.example.com/device --token-url https://as.example.com/token --client-id app
+  heed login --start --output login.json --issuer https://as.example.com --client-id app
+  heed login --resume login.json --issuer https://as.example.com`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			flow, err := f.flow()
-			if err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
-			flow.HTTPClient = &http.Client{Transport: a.transport}
-			flow.Prompter = auth.PrompterFunc(func(ctx context.Context, p auth.Prompt) error {
-				return a.prompt(ctx, p, f.noBrowser)
-			})
-			granted := auth.Granted{}
-			flow.OnEvent = func(e auth.Event) {
-				if g, ok := e.(auth.Granted); ok {
-					granted = g
+			var saved []byte
+			if f.resume != "" {
+				var err error
+				if saved, err = readLogin(cmd.Context(), f.resume, cmd.InOrStdin()); err != nil {
+					return err
 				}
-				a.tellLogin(e)
+				if err := f.adopt(saved); err != nil {
+					return err
+				}
 			}
-			token, err := flow.Login(cmd.Context())
+			granted := &auth.Granted{}
+			d := a.display(&f)
+			login, err := a.open(&f, a.follower(d, granted))
 			if err != nil {
 				return err
 			}
-			return a.loggedIn(token, granted, f.store)
+			return a.logIn(cmd.Context(), &f, saved, login, d, granted)
 		},
 	}
 	f.register(cmd)
 	return cmd
 }
 
-// prompt shows the code on standard error.
-func (a *app) prompt(ctx context.Context, p auth.Prompt, noBrowser bool) error {
-	address := p.VerificationURI
-	if p.VerificationURIComplete != "" {
-		address = p.VerificationURIComplete
+// logIn starts a login, finishes one, or does both.
+func (a *app) logIn(ctx context.Context, f *authFlags, saved []byte, login *heed.App, d prompt.Display, granted *auth.Granted) error {
+	flow, err := login.Flow(ctx)
+	if err != nil {
+		return err
 	}
-	opened := !noBrowser && a.out.terminal() && openBrowser(ctx, address)
-	if a.json {
-		return a.out.remark(struct {
-			Event     string    `json:"event"`
-			UserCode  string    `json:"user_code"`
-			Address   string    `json:"verification_uri"`
-			Complete  string    `json:"verification_uri_complete,omitempty"`
-			ExpiresAt time.Time `json:"expires_at"`
-			Opened    bool      `json:"browser_opened"`
-		}{"code", p.UserCode, p.VerificationURI, p.VerificationURIComplete, p.ExpiresAt, opened})
+	a.show(flow, f, d)
+	if f.start {
+		return a.startLogin(ctx, flow, f.output)
 	}
-	a.out.line("Open %s", p.VerificationURI)
-	a.out.line("and enter the code: %s", p.UserCode)
-	if p.VerificationURIComplete != "" {
-		a.out.line("or open %s", p.VerificationURIComplete)
-	}
-	if opened {
-		a.out.line("(a browser was opened)")
-	}
-	a.out.line("The code is good for %s.", p.ExpiresIn.Round(time.Second))
-	return nil
-}
-
-// tellLogin says what happens, as far as the user has asked for it.
-func (a *app) tellLogin(e auth.Event) {
-	switch e := e.(type) {
-	case auth.Waiting:
-		a.tellWait(e.Wait)
-	default:
-		if a.verbose && !a.json {
-			a.out.line("%s", e)
+	if saved == nil {
+		// What is wrong is said before anything else is.
+		if err := flow.Validate(); err != nil {
+			return err
 		}
 	}
+	choice, err := login.Choose(ctx)
+	switch {
+	case err != nil:
+		return err
+	case choice.Name == auth.InEnv:
+		return usage("%s holds a token, which goes before every login: unset it to log in", tokenVariable)
+	}
+	var token *oauth2.Token
+	if saved != nil {
+		token, err = finishLogin(ctx, flow, saved)
+	} else {
+		token, err = flow.Login(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if err := login.Keep(ctx, choice, token); err != nil {
+		return err
+	}
+	return a.loggedIn(token, *granted, storeName(choice, f))
+}
+
+// storeName is the name by which --store knows where a login is kept.
+func storeName(choice auth.Choice, f *authFlags) string {
+	if choice.Name == "" {
+		return f.store
+	}
+	return choice.Name
 }
 
 func (a *app) loggedIn(token *oauth2.Token, granted auth.Granted, store string) error {
@@ -179,6 +192,9 @@ func (a *app) loggedIn(token *oauth2.Token, granted auth.Granted, store string) 
 		text += fmt.Sprintf(" and is good for: %s", oneLine(scope))
 	}
 	text += ".\n"
+	if store != "memory" {
+		text += fmt.Sprintf("It is kept in the %s.\n", store)
+	}
 	if len(granted.NotGranted) > 0 {
 		text += fmt.Sprintf("Asked for and not granted: %s.\n", oneLine(strings.Join(granted.NotGranted, " ")))
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"golang.org/x/term"
 )
 
 // output writes results to stdout and remarks to stderr, one whole line at a time, and remembers the first failure of
@@ -72,11 +74,7 @@ func (o *output) remark(v any) error {
 // terminal reports whether somebody is looking at stderr.
 func (o *output) terminal() bool {
 	f, ok := o.stderr.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 func jsonLine(v any) (string, error) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/oauth2"
 
 	"github.com/heed-sdk/heed/delay"
 	"github.com/heed-sdk/heed/stream"
@@ -19,6 +18,7 @@ import (
 
 func (a *app) tail() *cobra.Command {
 	var (
+		login        authFlags
 		subprotocols []string
 		headers      []string
 		since        string
@@ -32,7 +32,8 @@ func (a *app) tail() *cobra.Command {
 back whenever the connection ends, waiting as the server asks. Plain ws:// and http:// are for this machine. What happens
 is told on standard error.
 
-The access token in ` + tokenVariable + `, if there is one, is sent with each handshake. Ctrl-C ends it.`,
+The access token in ` + tokenVariable + `, or of the login that is named by --client-id and --issuer or --token-url, is sent
+with each handshake. Ctrl-C ends it.`,
 		Example: `  heed tail wss://events.example.com/live
   heed tail --json --count 10 ws://localhost:8080/live
   heed tail --json --since 1795988561:1 https://events.example.com/sse`,
@@ -60,12 +61,18 @@ The access token in ` + tokenVariable + `, if there is one, is sent with each ha
 				WakeCheck: 5 * time.Second,
 				Trace:     a.tailTrace(),
 			}
-			if token, ok := a.env(tokenVariable); ok && token != "" {
-				cfg.Credential = stream.Tokens(oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token}))
+			tokens, done, err := a.tokens(&login)
+			if err != nil {
+				return err
+			}
+			defer done()
+			if tokens != nil {
+				cfg.Credential = stream.Tokens(tokens)
 			}
 			return a.follow(cmd, cfg, count)
 		},
 	}
+	login.name(cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&subprotocols, "subprotocol", nil, "a subprotocol to offer; may be given several times, best first")
 	f.StringArrayVarP(&headers, "header", "H", nil, "a header of the handshake, 'Name: value'; may be given several times")

@@ -24,14 +24,16 @@ import (
 const (
 	DevicePath = "/device_authorization"
 	TokenPath  = "/token"
+	RevokePath = "/revoke"
 )
 
 const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 
-// AuthServer is an authorization server with the device grant (RFC 8628), as an http.Handler. Left to itself it issues
-// codes and answers polls; Device, Polls and Odd put answers in its mouth. Either way it enforces the protocol: a
-// request that breaks it is refused and remembered, and so is a poll that comes before its time, which a well-behaved
-// client never sends. The fields are set before the first request; the zero value serves.
+// AuthServer is an authorization server with the device grant (RFC 8628), refresh tokens and revocation (RFC 7009), as an
+// http.Handler. Left to itself it issues codes and tokens and answers polls; Device, Polls and Odd put answers in its
+// mouth, and so do OddRefresh and Revocation. Either way it enforces the protocol: a request that breaks it is refused
+// and remembered, and so is a poll that comes before its time, and a refresh token that was spent before, which a
+// well-behaved client never sends. The fields are set before the first request; the zero value serves.
 type AuthServer struct {
 	// Clock is the time of the server; nil is the real one, or a bubble's.
 	Clock clock.Clock
@@ -59,11 +61,27 @@ type AuthServer struct {
 	// Odd answers single polls of a code, counted from 1.
 	Odd map[int]AuthAnswer
 
-	mu       sync.Mutex
-	timers   *delay.Timers
-	grants   map[string]*grant // by device code
-	tokens   map[string]bool
-	requests []*AuthRequest
+	// Mark begins every token, so that a test can look for it.
+	Mark string
+	// KeepRefresh leaves a refresh token good for any number of uses. If it is false, each use replaces it, and a spent
+	// one that comes again revokes all tokens of its login.
+	KeepRefresh bool
+	// ReuseGrace is how long a spent refresh token is answered once more with the same tokens.
+	ReuseGrace time.Duration
+	// OddRefresh answers single refreshes, counted from 1 over all logins.
+	OddRefresh map[int]RefreshAnswer
+	// Revocation answers every revocation request.
+	Revocation *AuthAnswer
+
+	mu        sync.Mutex
+	timers    *delay.Timers
+	grants    map[string]*grant // by device code
+	tokens    map[string]bool
+	refresh   map[string]*refreshToken
+	refreshes int
+	reuses    int
+	revoked   []string
+	requests  []*AuthRequest
 }
 
 var _ http.Handler = (*AuthServer)(nil)
@@ -136,16 +154,16 @@ func (s *AuthServer) decide(userCode string, f func(*grant)) bool {
 	return false
 }
 
-// Valid reports whether the server has issued an access token.
+// Valid reports whether the server has issued an access token and not revoked it.
 func (s *AuthServer) Valid(accessToken string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tokens[accessToken]
 }
 
-// ServeHTTP serves the two endpoints.
+// ServeHTTP serves the three endpoints.
 func (s *AuthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != DevicePath && r.URL.Path != TokenPath {
+	if r.URL.Path != DevicePath && r.URL.Path != TokenPath && r.URL.Path != RevokePath {
 		http.NotFound(w, r)
 		return
 	}
@@ -171,19 +189,29 @@ func (s *AuthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *AuthServer) receive(r *http.Request, body string, rec *AuthRequest) (AuthAnswer, *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.timers == nil {
-		s.timers = delay.TimersOn(s.Clock)
-		s.grants, s.tokens = map[string]*grant{}, map[string]bool{}
-	}
+	s.init()
 	rec.Begin = s.timers.Now()
 	s.requests = append(s.requests, rec)
 	if a := s.check(r, body, rec); a != nil {
 		return *a, nil
 	}
-	if rec.Path == DevicePath {
+	switch {
+	case rec.Path == DevicePath:
 		return s.issue(rec)
+	case rec.Path == RevokePath:
+		return s.revoke(rec), nil
+	case rec.Form.Get("grant_type") == refreshGrant:
+		return s.renew(rec), nil
 	}
 	return s.poll(rec)
+}
+
+// init makes what the zero value lacks. The caller holds mu.
+func (s *AuthServer) init() {
+	if s.timers == nil {
+		s.timers = delay.TimersOn(s.Clock)
+		s.grants, s.tokens, s.refresh = map[string]*grant{}, map[string]bool{}, map[string]*refreshToken{}
+	}
 }
 
 // check enforces what the RFCs say of every request.
@@ -306,10 +334,10 @@ func (s *AuthServer) poll(rec *AuthRequest) (AuthAnswer, *grant) {
 }
 
 func (s *AuthServer) token(g *grant) AuthAnswer {
-	access := rand.Text()
-	s.tokens[access] = true
+	access, refresh := s.Mark+rand.Text(), s.Mark+rand.Text()
+	s.join(&family{}, access, refresh)
 	t := map[string]any{
-		"access_token": access, "token_type": "Bearer", "refresh_token": rand.Text(), "expires_in": orElse(s.TokenLifetime, 3600),
+		"access_token": access, "token_type": "Bearer", "refresh_token": refresh, "expires_in": orElse(s.TokenLifetime, 3600),
 	}
 	if s.Scope != "" {
 		t["scope"] = s.Scope

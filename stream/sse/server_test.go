@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -82,9 +83,7 @@ func (a answer) serve(w http.ResponseWriter, r *http.Request) {
 		a.handle(w, r)
 		return
 	}
-	for name, values := range a.header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), a.header)
 	switch a.contentType {
 	case "":
 		w.Header().Set("Content-Type", "text/event-stream")

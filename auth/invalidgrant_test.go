@@ -1,0 +1,173 @@
+package auth_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/heed-sdk/heed/auth"
+	"github.com/heed-sdk/heed/internal/fakes"
+)
+
+func TestInvalidGrant(t *testing.T) {
+	fakes.Bubble(t, noon, func(t *testing.T) {
+		r := newSourceRig(t, time.Hour)
+		s := r.open()
+		time.Sleep(55 * time.Minute)
+		r.server.EndSession(firstRefresh)
+		r.old(s) // the access token may be good all the same
+		r.old(s)
+		r.refreshed(1)
+		if _, err := r.store.MemStore.Load(t.Context(), storeKey); !errors.Is(err, auth.ErrStoreNotFound) {
+			t.Errorf("the login is still there: %v", err)
+		}
+		time.Sleep(5 * time.Minute)
+		for range 3 {
+			if reason := ended(t, s); reason != "refused" {
+				t.Error(reason)
+			}
+		}
+		_, err := s.Token()
+		if e, ok := errors.AsType[*auth.RefreshError](err); !ok || e.Status != 400 || e.Code != "invalid_grant" {
+			t.Errorf("the cause is %v", e)
+		}
+		r.refreshed(1)
+
+		// Somebody logs in again, and out.
+		r.server.Login("canary-again", "canary-again-refresh")
+		c := firstLogin(time.Hour)
+		c.AccessToken, c.RefreshToken = "canary-again", "canary-again-refresh"
+		r.save(c)
+		if r.token(s) != "canary-again" {
+			t.Error("the new login is not taken")
+		}
+		if err := r.store.MemStore.Delete(t.Context(), storeKey); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if reason := ended(t, s); reason != "logged_out" {
+			t.Error(reason)
+		}
+		r.refreshed(1)
+	})
+}
+
+func TestInvalidGrantInMemory(t *testing.T) {
+	fakes.Bubble(t, noon, func(t *testing.T) {
+		r := newSourceRig(t, time.Hour)
+		s := r.inMemory()
+		time.Sleep(55 * time.Minute)
+		r.server.EndSession(firstRefresh)
+		r.old(s)
+		r.old(s)
+		time.Sleep(5 * time.Minute)
+		for range 3 {
+			if reason := ended(t, s); reason != "refused" {
+				t.Error(reason)
+			}
+		}
+		if c := s.Credential(); c.RefreshToken != "" || c.Presented != nil {
+			t.Errorf("kept: %v", c)
+		}
+		r.refreshed(1)
+	})
+}
+
+// Between the reading of the store and the refusal, a process that has no lock may have replaced the token.
+func TestInvalidGrantForAReplacedToken(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		theirs   time.Duration // life of their token
+		want     string        // "" is a fresh one
+		requests int
+	}{
+		{"by a good one", time.Hour, "canary-theirs", 1},
+		{"by one that has expired as well", 0, "", 2},
+	} {
+		fakes.Bubble(t, noon, func(t *testing.T) {
+			r := newSourceRig(t, time.Hour)
+			r.store.onLock = func() error { return errNoLock }
+			r.server.OddRefresh = odd(fakes.RefreshAnswer{AuthAnswer: fakes.AuthAnswer{Status: 400, Body: []byte(`{"error":"invalid_grant"}`), Latency: 2}})
+			s := r.open()
+			time.Sleep(time.Hour)
+			time.AfterFunc(time.Second, func() {
+				c := firstLogin(tt.theirs + 1)
+				c.AccessToken, c.RefreshToken = "canary-theirs", "canary-their-refresh"
+				r.server.Login(c.AccessToken, c.RefreshToken)
+				r.save(c)
+			})
+			if got := r.token(s); got != tt.want && tt.want != "" || !r.server.Valid(got) {
+				t.Errorf("%s: %s", tt.name, got)
+			}
+			if r.stored().RefreshToken == firstRefresh {
+				t.Error("what they have stored is gone")
+			}
+			r.refreshed(tt.requests)
+		})
+	}
+}
+
+// A refused token that cannot be deleted is not presented again.
+func TestInvalidGrantAndDeleteFails(t *testing.T) {
+	fakes.Bubble(t, noon, func(t *testing.T) {
+		r := newSourceRig(t, time.Hour)
+		r.store.onDrop = func() error { return errSave }
+		s := r.open()
+		time.Sleep(time.Hour)
+		r.server.EndSession(firstRefresh)
+		for range 3 {
+			if reason := ended(t, s); reason != "refused" {
+				t.Error(reason)
+			}
+		}
+		if !strings.HasPrefix(r.names(), "store_trouble refresh_failed ") {
+			t.Errorf("events %s", r.names())
+		}
+		r.refreshed(1)
+	})
+}
+
+// When the store cannot be read after a refusal, nothing is deleted.
+func TestInvalidGrantAndLoadFails(t *testing.T) {
+	fakes.Bubble(t, noon, func(t *testing.T) {
+		r := newSourceRig(t, time.Hour)
+		s := r.open()
+		loads := 0
+		r.store.onLoad = func() error {
+			if loads++; loads == 2 {
+				return &auth.StoreError{Op: auth.OpLoad, Reason: auth.ErrStoreUnavailable}
+			}
+			return nil
+		}
+		time.Sleep(time.Hour)
+		r.server.EndSession(firstRefresh)
+		_, err := s.Token()
+		if !errors.Is(err, auth.ErrSessionRefused) || !errors.Is(err, auth.ErrStoreUnavailable) {
+			t.Errorf("%v", err)
+		}
+		if r.stored().RefreshToken != firstRefresh {
+			t.Error("the login is gone")
+		}
+		if reason := ended(t, s); reason != "reply_lost" {
+			t.Error(reason)
+		}
+		r.refreshed(1)
+	})
+}
+
+func TestLoggedOutElsewhere(t *testing.T) {
+	fakes.Bubble(t, noon, func(t *testing.T) {
+		r := newSourceRig(t, time.Hour)
+		s := r.open()
+		if err := r.store.Delete(t.Context(), storeKey); err != nil {
+			t.Fatal(err)
+		}
+		r.old(s)
+		time.Sleep(time.Hour)
+		if reason := ended(t, s); reason != "logged_out" {
+			t.Error(reason)
+		}
+		r.refreshed(0)
+	})
+}
