@@ -69,6 +69,13 @@ type Server struct {
 // Issuer is the server's issuer identifier, on loopback and with a path.
 func (s *Server) Issuer() string { return s.base + "/" + pluginName }
 
+// EarlyInSecond waits for the beginning of a second. The server compares the seconds in which two polls came, so that the
+// second poll is not too soon for it, however soon, when another second has begun.
+func EarlyInSecond() {
+	now := time.Now()
+	time.Sleep(now.Truncate(time.Second).Add(time.Second + 10*time.Millisecond).Sub(now))
+}
+
 // Start runs a server until the test ends. It fails the test when the server cannot run. Where it is not installed, the
 // test is skipped, except in CI.
 func Start(t testing.TB, config Config) *Server {
