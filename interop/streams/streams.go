@@ -31,6 +31,10 @@ type Config struct {
 	// It is called by several goroutines.
 	Authorize func(bearer string) bool
 
+	// Expires says when a bearer token that was let in expires. The server then closes the connection with 3005 "connection
+	// expired". If nil, connections do not expire. A token that has expired already is for Authorize to turn away.
+	Expires func(bearer string) time.Time
+
 	// RefuseAfterRestart is how many handshakes are answered by 503 and `Retry-After: 1` after every restart, before the
 	// token is looked at.
 	RefuseAfterRestart int
@@ -177,7 +181,11 @@ func (s *Server) Connections() int {
 func (s *Server) renew() error {
 	// Without a registry of its own, the second node would register the same metrics again.
 	metrics := prometheus.NewRegistry()
-	node, err := centrifuge.New(centrifuge.Config{Metrics: centrifuge.MetricsConfig{RegistererGatherer: metrics}})
+	node, err := centrifuge.New(centrifuge.Config{
+		Metrics: centrifuge.MetricsConfig{RegistererGatherer: metrics},
+		// The library gives a client half a minute to renew its token on the open connection, which ours do not.
+		ClientExpiredCloseDelay: 100 * time.Millisecond,
+	})
 	if err != nil {
 		return err
 	}
@@ -241,8 +249,11 @@ func (s *Server) handshake(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 		http.Error(answer, "bad token", http.StatusUnauthorized)
 	default:
-		ctx := centrifuge.SetCredentials(r.Context(), &centrifuge.Credentials{UserID: user})
-		handler.ServeHTTP(answer, r.WithContext(ctx))
+		credentials := &centrifuge.Credentials{UserID: user}
+		if s.config.Expires != nil {
+			credentials.ExpireAt = s.config.Expires(bearer).Unix()
+		}
+		handler.ServeHTTP(answer, r.WithContext(centrifuge.SetCredentials(r.Context(), credentials)))
 	}
 }
 
