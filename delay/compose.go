@@ -193,6 +193,10 @@ const (
 	Spread
 	// Woken is the short draw after the machine was asleep.
 	Woken
+	// Held is a wait that the server asked another request for.
+	Held
+	// InTurn is the distance to the one before, of many that were held until the same moment.
+	InTurn
 )
 
 // String explains the reason in a few words.
@@ -220,6 +224,10 @@ func (r Reason) String() string {
 		return "the server dropped everybody: a wider first draw"
 	case Woken:
 		return "awake again: a short draw"
+	case Held:
+		return "another request of the same host and credential was told to wait"
+	case InTurn:
+		return "many waited for the same moment: one after the other"
 	}
 	return "no reason"
 }

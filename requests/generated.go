@@ -67,6 +67,14 @@ type Transport struct {
 	// RetryAfter, Retry-After is read.
 	ReadWait func(h http.Header, now time.Time) delay.RetryAfter
 
+	// Throttle is what becomes of a request whose host has just told another one, with the same credential, to wait. If it is
+	// zero, it is ThrottleWait.
+	Throttle Throttle
+	// ThrottleBy, if set, names whom a request is counted for, such as an account: requests for the same host wait for each
+	// other if their names are equal. If it is nil, they do if all is equal that may be a credential: in particular a
+	// token, so that a refreshed one is told by itself.
+	ThrottleBy func(*http.Request) string
+
 	// Clock is the clock of waits and timeouts. If it is nil, it is the real one.
 	Clock clock.Clock
 	// Rand draws the jitter. If it is nil, it is math/rand/v2.
@@ -77,6 +85,7 @@ type Transport struct {
 	Logger *slog.Logger
 
 	once   sync.Once
+	gates  gates
 	timers *delay.Timers
 	bare   bool     // it adds nothing to a first attempt, and nobody is told of one
 	origin *url.URL // Origin, parsed
@@ -102,7 +111,9 @@ func (t *Transport) roundTrip(req *http.Request, c *call) (*http.Response, error
 		}
 		e := t.exchange(req, c)
 		e.attempt = 1
-		return e.goOn(e.checked(resp, err))
+		resp, err = e.checked(resp, err)
+		e.learn(req, resp)
+		return e.goOn(resp, err)
 	}
 	e := t.exchange(req, c)
 	return e.run("")
@@ -110,7 +121,7 @@ func (t *Transport) roundTrip(req *http.Request, c *call) (*http.Response, error
 
 // adds reports whether a first attempt is anything but the request as it is.
 func (t *Transport) adds(req *http.Request, c *call) bool {
-	return !t.bare || c != nil || req.Response != nil || !rewinds(req) || keyOf(req.Context()) != ""
+	return !t.bare || t.gates.any() || c != nil || req.Response != nil || !rewinds(req) || keyOf(req.Context()) != ""
 }
 
 // ready prepares what all requests share, once.
@@ -154,6 +165,7 @@ type exchange struct {
 	key     string // the idempotency key to add
 	trusted bool   // whether the request is for an origin that is given credentials
 	strayed bool   // whether a redirect led it away from where it was sent first
+	ticket  uint64 // its place among those that wait for a host, once it has one
 	again   func() (io.ReadCloser, error)
 
 	attempt int            // the number of the last one sent

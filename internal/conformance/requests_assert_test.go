@@ -78,7 +78,7 @@ func (a assertion) text() (string, error) {
 func (o *outcome) at(doc any, a assertion) error {
 	got, ok := lookup(doc, a.Path)
 	if !ok {
-		return fmt.Errorf("there is no %s in %v (the error is %v)", a.Path, doc, o.err)
+		return fmt.Errorf("there is no %s in %v (the error is %s)", a.Path, doc, fmt.Sprint(o.err))
 	}
 	return a.equal(got)
 }
@@ -282,7 +282,7 @@ func errorMessage(o *outcome, a assertion) error {
 	}
 	e, ok := errors.AsType[*requests.Error](o.err)
 	if !ok || !strings.Contains(e.Message, want) {
-		return fmt.Errorf("got %v, want %q", o.err, want)
+		return fmt.Errorf("got %s, want %q", fmt.Sprint(o.err), want)
 	}
 	return nil
 }

@@ -260,7 +260,7 @@ func errorField(name string) func(*outcome, assertion) error {
 	return func(o *outcome, a assertion) error {
 		e, ok := errors.AsType[*requests.Error](o.err)
 		if !ok {
-			return fmt.Errorf("the error is %v", o.err)
+			return fmt.Errorf("the error is %s", fmt.Sprint(o.err))
 		}
 		switch name {
 		case "code":
