@@ -63,9 +63,9 @@ type Transport struct {
 	// the reading of the body, nor any wait.
 	AttemptTimeout time.Duration
 
-	// ReadWait, if set, reads what a server asks for by other headers than Retry-After. Where it returns the zero
-	// RetryAfter, Retry-After is read.
-	ReadWait func(h http.Header, now time.Time) delay.RetryAfter
+	// ReadWait, if set, reads what a server asks for by other headers than Retry-After, such as ReadMilliseconds. Where it
+	// finds no wait, Retry-After is read.
+	ReadWait WaitReader
 
 	// Throttle is what becomes of a request whose host has just told another one, with the same credential, to wait. If it is
 	// zero, it is ThrottleWait.
@@ -309,9 +309,7 @@ func (e *exchange) asked(resp *http.Response) delay.RetryAfter {
 func (t *Transport) asked(p *plan, h http.Header) delay.RetryAfter {
 	now := t.timers.Now()
 	if t.ReadWait != nil {
-		if asked := t.ReadWait(h, now); asked != (delay.RetryAfter{}) {
-			return asked
-		}
+		return FirstOf(t.ReadWait, p.asked)(h, now)
 	}
 	return p.asked(h, now)
 }

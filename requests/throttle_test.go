@@ -148,10 +148,11 @@ func TestThrottleWaits(t *testing.T) {
 			if took := time.Since(began); took != 5*time.Second {
 				t.Errorf("took %v", took)
 			}
+			time.Sleep(time.Second)
+			synctest.Wait() // for the other one
 			if len(waits) < 2 || waits[1].Reason != delay.Held || waits[1].For != 5*time.Second || waits[1].Server != 5*time.Second || !waits[1].Until.Equal(began.Add(5*time.Second)) {
 				t.Errorf("the waits are %v", waits)
 			}
-			time.Sleep(time.Second) // the other one too
 			if len(b.sent) != 3 {
 				t.Errorf("%d requests were sent", len(b.sent))
 			}
