@@ -9,7 +9,7 @@ const (
 	// one and a 64th of what it served are refused.
 	share = 64
 	// patience is how long one that is under way keeps the next from leaving, so that a long poll does not hold up
-	// everybody; and how long after the moment those are expected who slept until then.
+	// everybody; and how long after the moment those who come are still let through with care.
 	patience = time.Second
 )
 
@@ -62,12 +62,14 @@ func (t *Throttle) Next(now time.Time) Wait {
 	return w
 }
 
-// Leave notes that one leaves, and draws the distance of the next.
-func (t *Throttle) Leave(now time.Time) {
+// Leave notes that one leaves, and draws the distance of the next if others are about to.
+func (t *Throttle) Leave(now time.Time, others bool) {
 	t.out++
-	t.left = now
-	// Over the share of those under way, so that a line of any length is served in a time that grows with its logarithm.
-	t.gap = t.Rand.draw(spacing) / time.Duration(1+t.served/share)
+	t.left, t.gap = now, 0
+	if others {
+		// Over the share of those under way, so that a line of any length is served in a time that grows with its logarithm.
+		t.gap = t.Rand.draw(spacing) / time.Duration(1+t.served/share)
+	}
 }
 
 // Answered notes that one that left is under way no longer, and whether it was served.
@@ -78,8 +80,5 @@ func (t *Throttle) Answered(served bool) {
 	}
 }
 
-// Over reports whether the throttle may be forgotten: whether nobody is under way, and whoever waited for the moment has
-// had the time to come back.
-func (t *Throttle) Over(now time.Time) bool {
-	return t.out == 0 && !now.Before(t.until.Add(patience)) && !now.Before(t.left.Add(patience))
-}
+// Over reports whether the moment is long enough ago that the throttle may be forgotten, once nobody is in line.
+func (t *Throttle) Over(now time.Time) bool { return !now.Before(t.until.Add(patience)) }

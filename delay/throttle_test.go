@@ -52,7 +52,7 @@ func TestThrottleInTurn(t *testing.T) {
 		}
 	}
 	next("the first at the moment itself", 0)
-	th.Leave(now)
+	th.Leave(now, true)
 	next("the second behind the first's answer", sec)
 	now = now.Add(20 * time.Millisecond)
 	next("and as long as it is patient", 980*time.Millisecond)
@@ -60,33 +60,29 @@ func TestThrottleInTurn(t *testing.T) {
 	next("or at the distance that was drawn", 30*time.Millisecond)
 	now = now.Add(30 * time.Millisecond)
 	next("it has passed", 0)
-	th.Leave(now)
-	if now = now.Add(sec); th.Over(now) {
-		t.Error("it is over while one is under way")
-	}
+	th.Leave(now, true)
+	now = now.Add(sec)
 	next("the answer does not come", 0)
-	th.Leave(now)
+	th.Leave(now, true)
 	th.Answered(false)
 	next("one still hangs", sec)
 	th.Answered(false)
-	now = now.Add(999 * time.Millisecond)
-	if th.Over(now) {
-		t.Error("it is over while those who slept may come back")
-	}
-	if now = now.Add(time.Millisecond); !th.Over(now) {
-		t.Error("it is not over")
-	}
+	next("two are answered", 50*time.Millisecond)
+	now = now.Add(sec)
+	th.Leave(now, false)
+	th.Answered(false)
+	next("nobody else is about to leave", 0)
 
 	// Each 64 served let one more be under way, and halve, then third the distance.
 	for range 64 {
-		th.Leave(now)
+		th.Leave(now, true)
 		th.Answered(true)
 	}
 	now = now.Add(sec)
-	th.Leave(now)
+	th.Leave(now, true)
 	next("two at once", 25*time.Millisecond)
 	now = now.Add(25 * time.Millisecond)
-	th.Leave(now)
+	th.Leave(now, true)
 	next("but not three", sec)
 
 	// A new moment begins anew.
@@ -94,7 +90,7 @@ func TestThrottleInTurn(t *testing.T) {
 	now = now.Add(sec)
 	th.Answered(true)
 	th.Answered(true)
-	th.Leave(now)
+	th.Leave(now, true)
 	next("one at once", sec)
 }
 
@@ -113,7 +109,7 @@ func TestThrottleAllocatesNothing(t *testing.T) {
 	asked := delay.Asked(sec)
 	if n := testing.AllocsPerRun(100, func() {
 		th.Told(noon, asked, 0)
-		th.Leave(noon)
+		th.Leave(noon, true)
 		th.Answered(true)
 		sink = th.Next(noon)
 	}); n != 0 {
@@ -128,7 +124,7 @@ func ExampleThrottle() {
 	fmt.Println(t.Next(now))
 
 	now = now.Add(30 * time.Second)
-	t.Leave(now)
+	t.Leave(now, true)
 	t.Answered(true)
 	fmt.Println(t.Next(now))
 	// Output:

@@ -36,6 +36,7 @@ type gateID struct {
 type gate struct {
 	throttle delay.Throttle
 	waiting  waiters
+	coming   int // those that were told by their own answers, and sleep
 }
 
 // any reports whether there may be anything to wait for.
@@ -57,6 +58,7 @@ func (s *gates) told(e *exchange, id gateID, asked delay.RetryAfter) {
 		s.all[id] = g
 		s.count.Store(int64(len(s.all)))
 	}
+	e.told = g
 	if g.throttle.Told(now, asked, e.plan().cap) {
 		for _, w := range g.waiting {
 			w.tell()
@@ -70,6 +72,16 @@ func (s *gates) number(e *exchange) {
 		s.tickets++
 		e.ticket = s.tickets
 	}
+}
+
+// comes notes that an exchange sleeps until it comes back, or that it sleeps no longer.
+func (s *gates) comes(g *gate, n int) {
+	if g == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.coming += n
 }
 
 // join puts an exchange in line. There is no gate when there is none to wait for.
@@ -98,8 +110,8 @@ func (s *gates) next(now time.Time, g *gate, w *waiter) (next delay.Wait, first 
 	defer s.mu.Unlock()
 	next, first = g.throttle.Next(now), g.waiting[0] == w
 	if first && next.For == 0 {
-		g.throttle.Leave(now)
 		g.remove(w)
+		g.throttle.Leave(now, len(g.waiting)+g.coming > 0)
 	}
 	return next, first
 }
@@ -122,7 +134,7 @@ func (s *gates) answered(g *gate, served bool) {
 	g.news()
 }
 
-func (g *gate) over(now time.Time) bool { return len(g.waiting) == 0 && g.throttle.Over(now) }
+func (g *gate) over(now time.Time) bool { return len(g.waiting)+g.coming == 0 && g.throttle.Over(now) }
 
 func (g *gate) remove(w *waiter) {
 	heap.Remove(&g.waiting, w.index)

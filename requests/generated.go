@@ -166,6 +166,7 @@ type exchange struct {
 	trusted bool   // whether the request is for an origin that is given credentials
 	strayed bool   // whether a redirect led it away from where it was sent first
 	ticket  uint64 // its place among those that wait for a host, once it has one
+	told    *gate  // of the last attempt's host, if it asked to wait
 	again   func() (io.ReadCloser, error)
 
 	attempt int            // the number of the last one sent
@@ -285,6 +286,9 @@ func (e *exchange) wait(resp *http.Response, failure error, reason string) (wait
 		}
 		return false, nil
 	}
+	g := e.told
+	e.t.gates.comes(g, 1)
+	defer e.t.gates.comes(g, -1)
 	pause := delay.Pause{Timers: e.t.timers, Kind: delay.KindRetry, OnWait: func(w delay.Wait) {
 		// Here, and no sooner: an answer that is not waited for is handed to the caller unread.
 		e.t.drain(resp)

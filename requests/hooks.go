@@ -21,7 +21,7 @@ type Hooks struct {
 	OnRequestEnd func(context.Context, Result)
 	// OnRetry is called when an attempt is going to be repeated, before the wait.
 	OnRetry func(context.Context, Retry)
-	// OnWait is called before every wait. The other packages of Heed have the same hook.
+	// OnWait is called before every wait, those of a Throttle included. The other packages of Heed have the same hook.
 	OnWait func(delay.Wait)
 }
 

@@ -426,3 +426,73 @@ func TestThrottleAllocatesNothingWhenOver(t *testing.T) {
 		}
 	})
 }
+
+// A wait that would end after the caller's deadline is not begun.
+func TestThrottleAndDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := refusing(429, "7")
+		client, err := requests.NewClient(api, &requests.Transport{Base: b, Rand: noJitter, MaxAttempts: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = client.Do(get())
+		for _, c := range []struct {
+			after time.Duration
+			sent  bool
+		}{{3 * time.Second, false}, {8 * time.Second, true}} {
+			ctx, cancel := context.WithTimeout(t.Context(), c.after)
+			began := time.Now()
+			resp, err := client.Do(request(ctx, "GET", "/", ""))
+			switch {
+			case c.sent && err == nil:
+				_ = resp.Body.Close()
+			case c.sent || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, &requests.RateLimited{}) ||
+				!errors.Is(err, requests.ErrThrottled) || time.Since(began) != 0:
+				t.Errorf("%v: %v after %v", c.after, err, time.Since(began))
+			}
+			cancel()
+		}
+	})
+}
+
+// A panic of the base does not leave the others waiting.
+func TestThrottleSurvivesAPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		tr := &requests.Transport{Rand: noJitter, MaxAttempts: 1, Base: roundTripper(func(*http.Request) (*http.Response, error) {
+			n++
+			switch n {
+			case 1:
+				return &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {"1"}}, Body: http.NoBody}, nil
+			case 2:
+				panic("base")
+			}
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody}, nil
+		})}
+		_, _ = trip(tr, get())
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = trip(tr, get())
+		}()
+		began := time.Now()
+		if status, err := trip(tr, get()); status != 200 || time.Since(began) != 0 {
+			t.Errorf("%d, %v after %v", status, err, time.Since(began))
+		}
+	})
+}
+
+// Who asks for one thing after the other has nobody to keep a distance to.
+func TestThrottleIsNotFelt(t *testing.T) {
+	quick(t, []reply{refuse(429, "7"), {status: 200}}, func(t *testing.T, tr *requests.Transport, b *base) {
+		tr.Rand = nil
+		began := time.Now()
+		for range 10 {
+			if status, err := trip(tr, get()); status != 200 {
+				t.Errorf("%d, %v", status, err)
+			}
+		}
+		if took := time.Since(began); took != 7*time.Second || len(b.sent) != 11 {
+			t.Errorf("%d requests took %v", len(b.sent), took)
+		}
+	})
+}
