@@ -195,6 +195,10 @@ const (
 	Woken
 	// Resumed is the rest of a wait that began elsewhere, in a process that has ended.
 	Resumed
+	// Held is a wait that the server asked another request for.
+	Held
+	// InTurn is the distance to the one before, of many that were held until the same moment.
+	InTurn
 )
 
 // String explains the reason in a few words.
@@ -224,6 +228,10 @@ func (r Reason) String() string {
 		return "awake again: a short draw"
 	case Resumed:
 		return "the rest of a wait that began elsewhere"
+	case Held:
+		return "another request of the same host and credential was told to wait"
+	case InTurn:
+		return "many waited for the same moment: one after the other"
 	}
 	return "no reason"
 }

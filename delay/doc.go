@@ -25,6 +25,8 @@
 // timers do. A value that cannot be read costs the loop's own delay. In place of a cap, every wait ends with the caller's
 // context.
 //
+// A [Throttle] is for the many that one answer told to wait: what they wait for, and how they leave after it.
+//
 // # Time
 //
 // [Timers] is a registry of labelled timers over a clock of github.com/benbjohnson/clock, and [Pause] is a wait on it.

@@ -86,14 +86,15 @@ func (l Loop) RetryAfter(h http.Header, now time.Time) RetryAfter {
 
 // Read reads Retry-After in the given forms only; any other form is malformed.
 func (f Forms) Read(h http.Header, now time.Time) RetryAfter {
-	var r RetryAfter
-	for _, line := range h.Values(header) {
-		switch d, ok := f.parse(strings.Trim(line, " \t"), now); {
-		case ok:
-			r.asked = max(r.asked, d)
-		default:
-			r.malformed = true
-		}
+	return longest(h.Values(header), func(s string) (time.Duration, bool) { return f.parse(s, now) })
+}
+
+// longest takes the longest valid line, so that no attempt is early.
+func longest(lines []string, parse func(string) (time.Duration, bool)) (r RetryAfter) {
+	for _, line := range lines {
+		d, ok := parse(strings.Trim(line, " \t"))
+		r.asked = max(r.asked, d)
+		r.malformed = r.malformed || !ok
 	}
 	if r.asked > 0 {
 		r.malformed = false

@@ -16,6 +16,7 @@ type Kind string
 // The kinds of timer that the SDK arms.
 const (
 	KindRetry                Kind = "retry"
+	KindThrottle             Kind = "throttle" // a request that waits for what another one was told
 	KindDevicePoll           Kind = "device-poll"
 	KindBackoff              Kind = "backoff"
 	KindPollRetry            Kind = "poll-retry"

@@ -13,18 +13,23 @@ import (
 // send makes one attempt. Its error is a failure without an answer, or final.
 func (e *exchange) send(reason string) (*http.Response, error) {
 	e.attempt++
-	e.reason = reason
+	e.reason, e.told = reason, nil
 	out, err := e.outgoing()
 	if err != nil {
 		return nil, err
 	}
+	g, err := e.pass(out)
+	if err != nil {
+		closeBody(out)
+		return nil, err
+	}
 	if !e.t.Hooks.any() {
-		return e.trip(out)
+		return e.through(g, out)
 	}
 	a := e.described()
 	e.started(a)
 	began := e.t.timers.Now()
-	resp, err := e.trip(out)
+	resp, err := e.through(g, out)
 	e.finished(resp, err, a, e.t.timers.Now().Sub(began))
 	return resp, err
 }

@@ -124,7 +124,11 @@ func failure(err error) *Error {
 	err = withoutURL(err)
 	e := &Error{Code: CodeNetwork, Err: err}
 	failed, ok := errors.AsType[*TransportFailed](err)
+	limited, throttled := errors.AsType[*RateLimited](err)
 	switch {
+	case throttled:
+		e.Code, e.Message, e.Retryable = CodeRateLimit, "not sent: the host has told another request to wait", true
+		e.RetryAfter, e.Err = limited.RetryAfter, limited
 	case ok:
 		e.Message, e.Retryable = "no answer: "+failed.Err.Error(), !unverified(err)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -12,7 +12,7 @@
 //
 //  1. the method: GET, HEAD, PUT, DELETE, OPTIONS and TRACE may be repeated (RFC 9110, section 9.2.2), or else
 //  2. the operation: it is marked idempotent in the table of [Operations], or the request carries an idempotency key, such
-//     as that of [WithIdempotencyKey]; and in either case
+//     as that of [WithIdempotencyKey] (see [KeyFrom]); and in either case
 //  3. the failure: the operation's set of statuses, which is exhaustive, has this one (429 and 503 unless it says
 //     otherwise), or the transport failed without an answer. 400, 401, 403, 404 and 422 are never repeated, nor is what
 //     the caller cancelled, nor a certificate that does not verify.
@@ -28,6 +28,12 @@
 // longer than Transport.Limit, is not begun: the answer in hand is returned at once. [Hooks] see each wait before it
 // begins, with its explanation.
 //
+// A host that has told one request to wait, by a 429 or 503 with a Retry-After, is not asked by others with the same
+// credential before that moment: they wait for it too ([Throttle]), and then leave one after the other, the oldest first, at
+// drawn distances. What is under way when the first refusal comes cannot know of it.
+//
+// Servers that ask by other headers are understood through Transport.ReadWait: [ReadMilliseconds], [ReadRateLimitReset].
+//
 // When there are no attempts left, a Transport returns the last answer with its body unread, as any RoundTripper does,
 // and a Client an *Error with the wait that the server asked for.
 //
@@ -40,6 +46,7 @@
 //
 // # What it does not do
 //
-// It caches nothing, limits no rate ahead of a refusal, and does not repeat a body that broke off: that is the caller's to see.
-// Concerns such as metrics or tracing are RoundTrippers around a Transport, or hooks inside it.
+// It caches nothing, limits no rate ahead of the first refusal, and does not repeat a body that broke off: that is the caller's to see.
+// Concerns such as metrics or tracing are RoundTrippers around a Transport, or hooks inside it; [Health] is one, which knows
+// how each host fares.
 package requests

@@ -166,3 +166,84 @@ func ExampleNewOperations() {
 	// GET /todos | 200 is no status of a failure: use 400 to 599
 	// POST /todos/{id}/completion | the base delay -1s is negative: use a positive one, or 0 for 1s
 }
+
+// The same work, done again after a crash, has the same key: whoever serves it sees that it is no new work.
+func ExampleKeyFrom() {
+	key := requests.KeyFrom("invoice", "2026-11", "42")
+	ctx := requests.WithIdempotencyKey(context.Background(), key)
+	_ = ctx // for the request that makes the invoice
+
+	fmt.Println(key)
+	fmt.Println(key == requests.KeyFrom("invoice", "2026-11", "42"), key == requests.KeyFrom("invoice", "2026-1", "142"))
+
+	// Output:
+	// 2a5e0611-c5a3-88b5-9ad7-887e6120f607
+	// true false
+}
+
+// Health goes around a Transport, and anybody may ask it.
+func ExampleHealth() {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	defer srv.Close()
+
+	health := &requests.Health{Base: &requests.Transport{}}
+	client := &http.Client{Transport: health}
+	host := srv.Listener.Addr().String()
+	fmt.Println(health.Of(host))
+	if resp, err := client.Get(srv.URL); err == nil {
+		_ = resp.Body.Close()
+	}
+	h := health.Of(host)
+	fmt.Println(h.Condition, h.Cause)
+
+	// Output:
+	// healthy
+	// failing 502
+}
+
+// A service that asks for milliseconds, and otherwise says when its limit is renewed.
+func ExampleFirstOf() {
+	tr := &requests.Transport{ReadWait: requests.FirstOf(requests.ReadMilliseconds, requests.ReadRateLimitReset)}
+
+	header := http.Header{}
+	header.Set("X-RateLimit-Remaining", "0")
+	header.Set("X-RateLimit-Reset", "30")
+	fmt.Println(tr.ReadWait(header, time.Time{}))
+	header.Set("Retry-After-Ms", "1500")
+	fmt.Println(tr.ReadWait(header, time.Time{}))
+
+	// Output:
+	// 30s
+	// 1.5s
+}
+
+// A host that has told one request to wait is not asked by another meanwhile.
+func ExampleThrottle() {
+	asked := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer srv.Close()
+
+	client := &http.Client{Transport: &requests.Transport{Throttle: requests.ThrottleRefuse, MaxAttempts: 1}}
+	for range 3 {
+		resp, err := client.Get(srv.URL)
+		if err != nil {
+			fmt.Println("not sent:", errors.Is(err, requests.ErrThrottled))
+			continue
+		}
+		_ = resp.Body.Close()
+		fmt.Println(resp.StatusCode)
+	}
+	fmt.Println("requests on the wire:", asked)
+
+	// Output:
+	// 429
+	// not sent: true
+	// not sent: true
+	// requests on the wire: 1
+}

@@ -14,7 +14,7 @@ func final(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return true
 	}
-	for _, known := range []func(error) bool{is[*Error], is[*TransportFailed]} {
+	for _, known := range []func(error) bool{is[*Error], is[*TransportFailed], is[*RateLimited]} {
 		if known(err) {
 			return true
 		}

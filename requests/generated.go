@@ -63,9 +63,17 @@ type Transport struct {
 	// the reading of the body, nor any wait.
 	AttemptTimeout time.Duration
 
-	// ReadWait, if set, reads what a server asks for by other headers than Retry-After. Where it returns the zero
-	// RetryAfter, Retry-After is read.
-	ReadWait func(h http.Header, now time.Time) delay.RetryAfter
+	// ReadWait, if set, reads what a server asks for by other headers than Retry-After, such as ReadMilliseconds. Where it
+	// finds no wait, Retry-After is read.
+	ReadWait WaitReader
+
+	// Throttle is what becomes of a request whose host has just told another one, with the same credential, to wait. If it is
+	// zero, it is ThrottleWait.
+	Throttle Throttle
+	// ThrottleBy, if set, names whom a request is counted for, such as an account: requests for the same host wait for each
+	// other if their names are equal. If it is nil, they do if all is equal that may be a credential: in particular a
+	// token, so that a refreshed one is told by itself.
+	ThrottleBy func(*http.Request) string
 
 	// Clock is the clock of waits and timeouts. If it is nil, it is the real one.
 	Clock clock.Clock
@@ -77,6 +85,7 @@ type Transport struct {
 	Logger *slog.Logger
 
 	once   sync.Once
+	gates  gates
 	timers *delay.Timers
 	bare   bool     // it adds nothing to a first attempt, and nobody is told of one
 	origin *url.URL // Origin, parsed
@@ -102,7 +111,9 @@ func (t *Transport) roundTrip(req *http.Request, c *call) (*http.Response, error
 		}
 		e := t.exchange(req, c)
 		e.attempt = 1
-		return e.goOn(e.checked(resp, err))
+		resp, err = e.checked(resp, err)
+		e.learn(req, resp)
+		return e.goOn(resp, err)
 	}
 	e := t.exchange(req, c)
 	return e.run("")
@@ -110,7 +121,7 @@ func (t *Transport) roundTrip(req *http.Request, c *call) (*http.Response, error
 
 // adds reports whether a first attempt is anything but the request as it is.
 func (t *Transport) adds(req *http.Request, c *call) bool {
-	return !t.bare || c != nil || req.Response != nil || !rewinds(req) || keyOf(req.Context()) != ""
+	return !t.bare || t.gates.any() || c != nil || req.Response != nil || !rewinds(req) || keyOf(req.Context()) != ""
 }
 
 // ready prepares what all requests share, once.
@@ -154,6 +165,8 @@ type exchange struct {
 	key     string // the idempotency key to add
 	trusted bool   // whether the request is for an origin that is given credentials
 	strayed bool   // whether a redirect led it away from where it was sent first
+	ticket  uint64 // its place among those that wait for a host, once it has one
+	told    *gate  // of the last attempt's host, if it asked to wait
 	again   func() (io.ReadCloser, error)
 
 	attempt int            // the number of the last one sent
@@ -273,6 +286,9 @@ func (e *exchange) wait(resp *http.Response, failure error, reason string) (wait
 		}
 		return false, nil
 	}
+	g := e.told
+	e.t.gates.comes(g, 1)
+	defer e.t.gates.comes(g, -1)
 	pause := delay.Pause{Timers: e.t.timers, Kind: delay.KindRetry, OnWait: func(w delay.Wait) {
 		// Here, and no sooner: an answer that is not waited for is handed to the caller unread.
 		e.t.drain(resp)
@@ -297,9 +313,7 @@ func (e *exchange) asked(resp *http.Response) delay.RetryAfter {
 func (t *Transport) asked(p *plan, h http.Header) delay.RetryAfter {
 	now := t.timers.Now()
 	if t.ReadWait != nil {
-		if asked := t.ReadWait(h, now); asked != (delay.RetryAfter{}) {
-			return asked
-		}
+		return FirstOf(t.ReadWait, p.asked)(h, now)
 	}
 	return p.asked(h, now)
 }

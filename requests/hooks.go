@@ -21,7 +21,7 @@ type Hooks struct {
 	OnRequestEnd func(context.Context, Result)
 	// OnRetry is called when an attempt is going to be repeated, before the wait.
 	OnRetry func(context.Context, Retry)
-	// OnWait is called before every wait. The other packages of Heed have the same hook.
+	// OnWait is called before every wait, those of a Throttle included. The other packages of Heed have the same hook.
 	OnWait func(delay.Wait)
 }
 
@@ -92,16 +92,24 @@ func (e *exchange) finished(resp *http.Response, err error, a Attempt, took time
 // announce says that a wait begins, and what for.
 func (e *exchange) announce(resp *http.Response, err error, w delay.Wait) {
 	t, ctx := e.t, e.req.Context()
-	if t.Logger != nil {
-		t.Logger.LogAttrs(ctx, slog.LevelInfo, "requests: waiting", slog.String("method", e.req.Method),
-			slog.String("url", bare(e.req.URL)), slog.Duration("for", w.For), slog.String("why", w.String()))
-	}
+	e.logged(w)
 	if hook := t.Hooks.OnRetry; hook != nil {
 		r := Retry{Attempt: e.described(), Next: e.attempt + 1, Status: status(resp), Err: err, Wait: w}
 		t.tell(ctx, "OnRetry", func() { hook(ctx, r) })
 	}
-	if hook := t.Hooks.OnWait; hook != nil {
-		t.tell(ctx, "OnWait", func() { hook(w) })
+	e.waiting(w)
+}
+
+func (e *exchange) logged(w delay.Wait) {
+	if e.t.Logger != nil {
+		e.t.Logger.LogAttrs(e.req.Context(), slog.LevelInfo, "requests: waiting", slog.String("method", e.req.Method),
+			slog.String("url", bare(e.req.URL)), slog.Duration("for", w.For), slog.String("why", w.String()))
+	}
+}
+
+func (e *exchange) waiting(w delay.Wait) {
+	if hook := e.t.Hooks.OnWait; hook != nil {
+		e.t.tell(e.req.Context(), "OnWait", func() { hook(w) })
 	}
 }
 

@@ -4,6 +4,7 @@
 package conformance
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,4 +89,59 @@ func Run[T any](t *testing.T, family string, placeholders func(t *testing.T) *st
 			f(t, c)
 		})
 	}
+}
+
+// Families lists the files of a folder of lists, such as tests, by their names without the extension.
+func Families(t testing.TB, folder string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(Folder(t), folder, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range files {
+		if name := strings.TrimSuffix(filepath.Base(file), ".json"); name != "schema" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// List reads a file that is a list of cases, strictly.
+func List[T any](t testing.TB, file string) []T {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(Folder(t), file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var raw []json.RawMessage
+	cases.Decode(t, data, &raw)
+	list := make([]T, len(raw))
+	for i, item := range raw {
+		cases.Decode(t, item, &list[i])
+	}
+	return list
+}
+
+// RunList runs f as a subtest on every case of a family that is a list, logs how many passed, and returns the two
+// numbers. It fails unless all of them ran and passed, and there is at least one.
+func RunList[T any](t *testing.T, family string, list []T, name func(T) string, f func(t *testing.T, c T)) (passed, of int) {
+	t.Helper()
+	t.Run(family, func(t *testing.T) {
+		for _, c := range list {
+			t.Run(name(c), func(t *testing.T) {
+				t.Cleanup(func() {
+					if !t.Failed() && !t.Skipped() {
+						passed++
+					}
+				})
+				f(t, c)
+			})
+		}
+	})
+	t.Logf("%s: %d of %d", family, passed, len(list))
+	if passed != len(list) || len(list) == 0 {
+		t.Fail()
+	}
+	return passed, len(list)
 }
