@@ -53,6 +53,50 @@ func TestInvalidGrant(t *testing.T) {
 	})
 }
 
+// A token that a resource server has refused is not handed out again once its refresh token was refused, too.
+func TestRefusedTwice(t *testing.T) {
+	fakes.Bubble(t, noon, func(t *testing.T) {
+		r := newSourceRig(t, time.Hour)
+		s := r.open()
+		tok, err := s.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.server.EndSession(firstRefresh)
+		for range 2 {
+			if _, err := s.Refresh(t.Context(), tok); !errors.Is(err, auth.ErrSessionRefused) {
+				t.Errorf("the refresh says %v", err)
+			}
+			if reason := ended(t, s); reason != "refused" {
+				t.Error(reason)
+			}
+		}
+		r.refreshed(1)
+	})
+}
+
+// Some servers say nothing at all about a refresh token that they do not take.
+func TestRefusedWithoutAWord(t *testing.T) {
+	fakes.Bubble(t, noon, func(t *testing.T) {
+		r := newSourceRig(t, time.Hour)
+		empty := ""
+		r.server.OddRefresh = map[int]fakes.RefreshAnswer{1: {AuthAnswer: fakes.AuthAnswer{Status: 400, RawBody: &empty}}}
+		s := r.open()
+		time.Sleep(2 * time.Hour)
+		if reason := ended(t, s); reason != "refused" {
+			t.Error(reason)
+		}
+		c, err := r.store.MemStore.Load(t.Context(), storeKey)
+		if _, noted := c.Unanswered(); err != nil || noted {
+			t.Errorf("the store has %v, %v", c, err)
+		}
+		// It was somebody else who answered.
+		if tok, err := s.Token(); err != nil || tok.AccessToken == "" {
+			t.Errorf("the login is lost: %v", err)
+		}
+	})
+}
+
 func TestInvalidGrantInMemory(t *testing.T) {
 	fakes.Bubble(t, noon, func(t *testing.T) {
 		r := newSourceRig(t, time.Hour)

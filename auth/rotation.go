@@ -190,6 +190,10 @@ func (r *rotation) exchange(ctx context.Context, c Credential) (*held, error) {
 		switch {
 		case lost && !(again && r.inGrace(c.Presented.At)):
 			return nil, r.lost(c, failure)
+		case !again && failure.saysNothing():
+			// Some servers answer so to a refresh token that they do not take any more. The login stays where it is, in case
+			// it was somebody else who answered.
+			return nil, &SessionExpired{Reason: ErrSessionRefused, Err: failure}
 		case !again:
 			return nil, failure
 		}
@@ -221,6 +225,11 @@ func (r *rotation) again(ctx context.Context, retries *delay.Retries, failure *R
 // refusesGrant reports whether the server has looked at the refresh token and does not take it (RFC 6749, section 5.2).
 func (e *RefreshError) refusesGrant() bool {
 	return e.Reason == ErrRefused && e.Code == "invalid_grant" && e.Status < 500 && e.Status != http.StatusTooManyRequests
+}
+
+// saysNothing reports whether the request was called wrong and nothing was said of what is wrong with it.
+func (e *RefreshError) saysNothing() bool {
+	return e.Reason == ErrRefused && e.Status == http.StatusBadRequest && e.Code == "" && e.Description == ""
 }
 
 // note says in the store that the refresh token is about to be presented. It goes before the request, so that whoever

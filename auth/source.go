@@ -207,7 +207,22 @@ func (s *TokenSource) Refresh(ctx context.Context, refused *oauth2.Token) (*oaut
 	if h.AccessToken != text && h.usable(s.timers.Now()) {
 		return h.token, nil
 	}
-	return s.wait(ctx, text)
+	t, err := s.wait(ctx, text)
+	if errors.Is(err, ErrSessionRefused) {
+		s.withdraw(text)
+	}
+	return t, err
+}
+
+// withdraw hands an access token out no more that was refused, as its refresh token was.
+func (s *TokenSource) withdraw(refused string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.current.Load(); h.AccessToken == refused {
+		c := h.Credential
+		c.AccessToken = ""
+		s.current.Store(s.hold(c))
+	}
 }
 
 // refreshAhead starts a refresh inside the early window, unless there is one or the last try was just now.

@@ -194,7 +194,7 @@ func testGlewlwydRefresh(t *testing.T, s *glewlwyd.Server, config oauth2.Config)
 		t.Fatal(err)
 	}
 	_, err = source.Token()
-	if refused, ok := errors.AsType[*auth.RefreshError](err); !ok || refused.Status != 400 {
+	if refused, ok := errors.AsType[*auth.RefreshError](err); !ok || refused.Status != 400 || !errors.Is(err, auth.ErrSessionRefused) {
 		t.Errorf("the token source: %v", err)
 	}
 	if kept, err := store.Load(t.Context(), key); err != nil || kept.RefreshToken != first.RefreshToken || kept.Presented != nil {
