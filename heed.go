@@ -260,31 +260,20 @@ func (a *App) begin(ctx context.Context, choice auth.Choice, c auth.Credential) 
 		Store: choice.Store, Key: a.key, ReuseGrace: a.cfg.Provider.ReuseGrace,
 		Clock: a.cfg.Clock, OnEvent: a.cfg.OnEvent, Logger: a.cfg.Logger,
 	}
-	if choice.Name == auth.InEnv || c.RefreshToken == "" {
-		// It is never refreshed, so no server has to be asked where that is done.
-		source, err := auth.NewTokenSource(c, unrefreshed(cfg, a.cfg.ClientID))
-		if err == nil {
-			a.session = source
+	if choice.Name == auth.InEnv {
+		cfg.Store = nil // it only lends
+	} else if c.RefreshToken != "" { // else no server has to be asked where that is done
+		m, client, err := a.metadata(ctx)
+		if err != nil {
+			return nil, err
 		}
-		return source, err
+		cfg.Refresher = auth.Refresher{Config: a.config(m), HTTPClient: client, Strict: a.cfg.Strict, Clock: a.cfg.Clock}
 	}
-	m, client, err := a.metadata(ctx)
-	if err != nil {
-		return nil, err
-	}
-	cfg.Refresher = auth.Refresher{Config: a.config(m), HTTPClient: client, Strict: a.cfg.Strict, Clock: a.cfg.Clock}
 	source, err := auth.NewTokenSource(c, cfg)
 	if err == nil {
 		a.session = source
 	}
 	return source, err
-}
-
-// unrefreshed is a source without a server: the login has no refresh token.
-func unrefreshed(cfg auth.SourceConfig, client string) auth.SourceConfig {
-	cfg.Store = nil
-	cfg.Refresher.Config = oauth2.Config{ClientID: client, Endpoint: oauth2.Endpoint{TokenURL: "https://localhost/"}}
-	return cfg
 }
 
 // tokens is the TokenSource of an App.

@@ -215,3 +215,34 @@ func TestLoggedOutElsewhere(t *testing.T) {
 		r.refreshed(0)
 	})
 }
+
+// Without a Refresher a login is handed out as long as it lasts, and another process's is still found.
+func TestWithoutRefresher(t *testing.T) {
+	fakes.Bubble(t, noon, func(t *testing.T) {
+		store := &auth.MemStore{}
+		key := auth.Key{Issuer: "https://as.test", ClientID: "c"}
+		c := auth.Credential{AccessToken: "first", RefreshToken: "unused", Expiry: time.Now().Add(time.Hour), Obtained: time.Now()}
+		if err := store.Save(t.Context(), key, c); err != nil {
+			t.Fatal(err)
+		}
+		s, err := auth.LoadTokenSource(t.Context(), auth.SourceConfig{Store: store, Key: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(59 * time.Minute)
+		if tok, err := s.Token(); err != nil || tok.AccessToken != "first" {
+			t.Errorf("within its life: %v, %v", tok, err)
+		}
+		time.Sleep(time.Minute)
+		if reason := ended(t, s); reason != "not_refreshable" {
+			t.Error(reason)
+		}
+		c.AccessToken, c.Expiry, c.Obtained = "second", time.Now().Add(time.Hour), time.Now()
+		if err := store.Save(t.Context(), key, c); err != nil {
+			t.Fatal(err)
+		}
+		if tok, err := s.Token(); err != nil || tok.AccessToken != "second" {
+			t.Errorf("after another login: %v, %v", tok, err)
+		}
+	})
+}

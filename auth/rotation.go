@@ -83,7 +83,7 @@ func (r *rotation) renew(ctx context.Context, h *held) (*held, error) {
 		return r.adopt(c), nil
 	case c.RefreshToken == "" && r.ended != nil:
 		return nil, r.ended
-	case c.RefreshToken == "":
+	case c.RefreshToken == "" || !r.cfg.refreshes():
 		return nil, &SessionExpired{Reason: ErrSessionNotRefreshable}
 	}
 	if at, ok := c.Unanswered(); ok && !r.inGrace(at) {

@@ -18,7 +18,7 @@ const (
 	ErrSessionReplyLost SessionReason = "reply_lost"
 	// ErrSessionLoggedOut is a login that is not in its store any more.
 	ErrSessionLoggedOut SessionReason = "logged_out"
-	// ErrSessionNotRefreshable is an expired token without a refresh token.
+	// ErrSessionNotRefreshable is an expired token without a refresh token, or without a server to refresh it at.
 	ErrSessionNotRefreshable SessionReason = "not_refreshable"
 )
 
@@ -32,7 +32,7 @@ func (r SessionReason) Error() string {
 	case ErrSessionLoggedOut:
 		return "auth: this login was logged out"
 	case ErrSessionNotRefreshable:
-		return "auth: the token has expired and there is no refresh token"
+		return "auth: the token has expired and cannot be refreshed"
 	}
 	return "auth: the session has ended"
 }

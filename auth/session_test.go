@@ -18,7 +18,7 @@ func TestSessionExpired(t *testing.T) {
 		auth.ErrSessionRefused:        "auth: the authorization server does not take the refresh token any more; log in again",
 		auth.ErrSessionReplyLost:      "auth: the answer to an earlier refresh was lost, and its token may be spent; log in again",
 		auth.ErrSessionLoggedOut:      "auth: this login was logged out; log in again",
-		auth.ErrSessionNotRefreshable: "auth: the token has expired and there is no refresh token; log in again",
+		auth.ErrSessionNotRefreshable: "auth: the token has expired and cannot be refreshed; log in again",
 		"another":                     "auth: the session has ended; log in again",
 	}
 	for reason, text := range reasons {

@@ -15,9 +15,9 @@ import (
 	"github.com/heed-sdk/heed/delay"
 )
 
-// SourceConfig says how a TokenSource keeps a login fresh. Only the Refresher's client and endpoint have to be set.
+// SourceConfig says how a TokenSource keeps a login fresh. Of the Refresher, client and endpoint have to be set.
 type SourceConfig struct {
-	// Refresher makes the exchanges.
+	// Refresher makes the exchanges. If it has neither client nor endpoint, a login is handed out until it expires.
 	Refresher Refresher
 
 	// Store holds the login under Key, and is where other processes find what one of them has refreshed. Save the login
@@ -50,6 +50,11 @@ const (
 	earliest            = 5 * time.Minute // before the expiry
 	betweenTries        = time.Minute     // inside the early window
 )
+
+// refreshes reports whether there is a server to refresh at.
+func (c *SourceConfig) refreshes() bool {
+	return c.Refresher.Config.ClientID != "" || c.Refresher.Config.Endpoint.TokenURL != ""
+}
 
 // TokenSource is an oauth2.TokenSource that keeps a login fresh, for any number of goroutines, and with a Store for any
 // number of processes.
@@ -133,9 +138,11 @@ func newSource(cfg SourceConfig) (*TokenSource, error) {
 	if cfg.Timeout < 0 {
 		problems = append(problems, Problem{"Timeout", "is negative"})
 	}
-	_, _, err := cfg.Refresher.settings(&oauth2.Token{RefreshToken: "any"})
-	if e, ok := errors.AsType[*ConfigError](err); ok {
-		problems = append(problems, e.Problems...)
+	if cfg.refreshes() {
+		_, _, err := cfg.Refresher.settings(&oauth2.Token{RefreshToken: "any"})
+		if e, ok := errors.AsType[*ConfigError](err); ok {
+			problems = append(problems, e.Problems...)
+		}
 	}
 	if len(problems) > 0 {
 		return nil, &ConfigError{problems}

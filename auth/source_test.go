@@ -520,7 +520,8 @@ func TestSourceConfig(t *testing.T) {
 		cfg  auth.SourceConfig
 		want string
 	}{
-		{"nothing", auth.SourceConfig{}, "Config.ClientID is missing, Config.Endpoint.TokenURL is missing"},
+		{"a client without an endpoint", auth.SourceConfig{Refresher: auth.Refresher{Config: oauth2.Config{ClientID: "cli"}}}, "Config.Endpoint.TokenURL is missing"},
+		{"an endpoint without a client", auth.SourceConfig{Refresher: auth.Refresher{Config: oauth2.Config{Endpoint: good.Config.Endpoint}}}, "Config.ClientID is missing"},
 		{"a store without a key", auth.SourceConfig{Refresher: good, Store: new(auth.MemStore)}, "Key names no login: it needs an issuer and a client id"},
 		{"negative", auth.SourceConfig{Refresher: good, ReuseGrace: -1, Timeout: -1}, "ReuseGrace is negative, Timeout is negative"},
 	} {
