@@ -2,6 +2,7 @@ package heed
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -73,6 +74,17 @@ type Config struct {
 	// Logger, if not nil, logs the same. It is never given a secret.
 	Logger *slog.Logger
 }
+
+// describe is what printing a Config shows.
+func (c Config) describe() string {
+	return fmt.Sprintf("client %q, issuer %q, scopes %q", c.ClientID, c.Issuer, strings.Join(c.Scopes, " "))
+}
+
+// Format prints the configuration without its secret, whatever the verb is.
+func (c Config) Format(w fmt.State, _ rune) { fmt.Fprintf(w, "heed.Config{%s}", c.describe()) }
+
+// LogValue is the configuration without its secret.
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.describe()) }
 
 // App is a login and what is done with it. Any number of goroutines may use it, and with a store any number of
 // processes. Close it before the program ends.
@@ -147,6 +159,12 @@ func New(cfg Config) (*App, error) {
 	}
 	return a, nil
 }
+
+// Format prints what the app is, and nothing of its login.
+func (a *App) Format(w fmt.State, _ rune) { fmt.Fprintf(w, "heed.App{%s}", a.cfg.describe()) }
+
+// LogValue is what the app is, and nothing of its login.
+func (a *App) LogValue() slog.Value { return slog.StringValue(a.cfg.describe()) }
 
 // Key names the login in its store.
 func (a *App) Key() auth.Key { return a.key }

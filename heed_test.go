@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/heed-sdk/heed"
 	"github.com/heed-sdk/heed/auth"
 	"github.com/heed-sdk/heed/internal/fakes"
+	"github.com/heed-sdk/heed/requests"
 )
 
 // provider is an authorization server with discovery, refresh and revocation, and an API behind it.
@@ -294,6 +296,42 @@ func TestCallersContext(t *testing.T) {
 		}
 		if err := app.Close(ctx); err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("Close says %v", err)
+		}
+	})
+}
+
+func TestNoSecretIsPrinted(t *testing.T) {
+	const secret = "canary"
+	rig(t, func(t *testing.T, _ *provider, cfg heed.Config) {
+		app, err := heed.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tok, err := app.Login(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.ClientSecret = secret
+		apart, err := heed.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := apart.TokenSource().Token(); err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		logger := slog.New(slog.NewJSONHandler(&log, nil))
+		text := ""
+		for _, v := range []any{cfg, &cfg, app, apart, app.TokenSource(), app.HTTPClient().Transport} {
+			text += fmt.Sprintf("%v %+v %#v %s\n", v, v, v, v)
+			if _, ok := v.(*requests.Transport); !ok { // JSON has no way to print its functions
+				logger.Info("x", "v", v)
+			}
+		}
+		for _, s := range []string{secret, tok.AccessToken} {
+			if strings.Contains(text+log.String(), s) {
+				t.Errorf("%q is printed: %s %s", s, text, log.String())
+			}
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
@@ -109,3 +110,14 @@ func (r *Revoker) Revoke(ctx context.Context, c Credential) error {
 	}
 	return errors.Join(errs...)
 }
+
+// describe is what printing a Revoker shows.
+func (r Revoker) describe() string {
+	return fmt.Sprintf("auth.Revoker{client %q, endpoint %s}", r.Config.ClientID, withoutQuery(r.URL))
+}
+
+// Format prints the revoker without its secret, whatever the verb is.
+func (r Revoker) Format(w fmt.State, _ rune) { fmt.Fprint(w, r.describe()) }
+
+// LogValue is the revoker without its secret.
+func (r Revoker) LogValue() slog.Value { return slog.StringValue(r.describe()) }

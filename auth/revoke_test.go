@@ -2,7 +2,9 @@ package auth_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -126,5 +128,14 @@ func TestRevokeWithoutEndpoint(t *testing.T) {
 	err := (&auth.Revoker{URL: "http://as.test/revoke"}).Revoke(t.Context(), auth.Credential{AccessToken: "a"})
 	if wrong, ok := errors.AsType[*auth.ConfigError](err); !ok || len(wrong.Problems) != 2 {
 		t.Errorf("the mistakes are %v", err)
+	}
+}
+
+func TestRevokerPrintsNoSecret(t *testing.T) {
+	r := auth.Revoker{Config: oauth2.Config{ClientID: "c", ClientSecret: "canary"}, URL: "https://as.test/revoke?key=canary"}
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "r", r)
+	if text := fmt.Sprintf("%v %+v %#v %s %x", r, r, &r, &r, r) + log.String(); strings.Contains(text, "canary") || strings.Contains(text, fmt.Sprintf("%x", "canary")) {
+		t.Error(text)
 	}
 }
