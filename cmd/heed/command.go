@@ -23,6 +23,9 @@ type app struct {
 	in      io.Reader                                       // nil: standard input
 	browser func(ctx context.Context, address string) error // nil: the desktop's, if somebody is looking at it
 
+	console   *console // nil: that of the process, if it has one
+	interrupt func()   // ends the command as Ctrl-C does
+
 	dir string // of stored logins; "" is the user's
 
 	// The network; tests have one in memory.
@@ -43,6 +46,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, env func(
 }
 
 func (a *app) execute(ctx context.Context, args []string) int {
+	ctx, a.interrupt = context.WithCancel(ctx)
+	defer a.interrupt()
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(a.out)

@@ -52,7 +52,9 @@ type tool struct {
 	out io.Writer // in place of stdout
 	dir string    // of stored logins
 	in  io.Reader // in place of stdin
+	err io.Writer // in place of stderr
 
+	console *console
 	browser func(ctx context.Context, address string) error
 }
 
@@ -62,7 +64,10 @@ func (h tool) run(ctx context.Context, args ...string) result {
 		out: &output{stdout: &stdout, stderr: &stderr},
 		env: func(name string) (string, bool) { v, ok := h.env[name]; return v, ok },
 	}
-	a.in, a.browser = h.in, h.browser
+	a.in, a.browser, a.console = h.in, h.browser, h.console
+	if h.err != nil {
+		a.out.stderr = h.err
+	}
 	if a.dir = h.dir; a.dir == "" {
 		dir, err := os.MkdirTemp(logins, "")
 		if err != nil {

@@ -17,6 +17,7 @@ type output struct {
 	mu             sync.Mutex
 	stdout, stderr io.Writer
 	failed         error
+	pinned         *pinned // nil: no line stays at the bottom
 }
 
 // outputError is a result that could not be written.
@@ -35,7 +36,7 @@ func (o *output) Write(p []byte) (int, error) {
 	if o.failed != nil {
 		return 0, o.failed
 	}
-	n, err := o.stdout.Write(p)
+	n, err := o.toStdout(p)
 	if err != nil {
 		o.failed = &outputError{err}
 		return n, o.failed
@@ -67,7 +68,7 @@ func (o *output) remark(v any) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, _ = io.WriteString(o.stderr, line)
+	o.toStderr(line)
 	return nil
 }
 
@@ -89,7 +90,7 @@ func jsonLine(v any) (string, error) {
 func (o *output) line(format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, _ = io.WriteString(o.stderr, oneLine(fmt.Sprintf(format, args...))+"\n")
+	o.toStderr(oneLine(fmt.Sprintf(format, args...)) + "\n")
 }
 
 func (o *output) err() error {

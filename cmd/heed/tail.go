@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/base64"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/heed-sdk/heed/delay"
 	"github.com/heed-sdk/heed/stream"
 	"github.com/heed-sdk/heed/stream/sse"
 	"github.com/heed-sdk/heed/stream/websocket"
@@ -24,17 +22,22 @@ func (a *app) tail() *cobra.Command {
 		since        string
 		staleness    time.Duration
 		count        int
+		texts        []string
 	)
 	cmd := &cobra.Command{
 		Use:   "tail URL",
 		Short: "Follow a WebSocket or an event stream and reconnect as the server asks",
 		Long: `Connect to a WebSocket (wss://) or to a stream of server-sent events (https://), print each message as a line, and come
 back whenever the connection ends, waiting as the server asks. Plain ws:// and http:// are for this machine. What happens
-is told on standard error.
+is told on standard error: at a terminal in one line that stays at the bottom, and there r ends a wait; with NO_COLOR or no
+terminal in plain lines, which --verbose adds at a terminal, too; with --json as JSON.
+
+What --send gives is sent over a WebSocket once, when there is a connection. Standard input is not sent.
 
 The access token in ` + tokenVariable + `, or of the login that is named by --client-id and --issuer or --token-url, is sent
 with each handshake. Ctrl-C ends it.`,
 		Example: `  heed tail wss://events.example.com/live
+  heed tail --send '{"subscribe":"orders"}' wss://events.example.com/live
   heed tail --json --count 10 ws://localhost:8080/live
   heed tail --json --since 1795988561:1 https://events.example.com/sse`,
 		Args: cobra.ExactArgs(1),
@@ -50,7 +53,7 @@ with each handshake. Ctrl-C ends it.`,
 				}
 				header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 			}
-			dialer, err := a.dialer(args[0], header, subprotocols, since)
+			dialer, err := a.dialer(args[0], header, subprotocols, since, len(texts) > 0)
 			if err != nil {
 				return err
 			}
@@ -59,7 +62,6 @@ with each handshake. Ctrl-C ends it.`,
 				Position:  since,
 				Staleness: staleness,
 				WakeCheck: 5 * time.Second,
-				Trace:     a.tailTrace(),
 			}
 			tokens, done, err := a.tokens(&login)
 			if err != nil {
@@ -69,7 +71,7 @@ with each handshake. Ctrl-C ends it.`,
 			if tokens != nil {
 				cfg.Credential = stream.Tokens(tokens)
 			}
-			return a.follow(cmd, cfg, count)
+			return a.follow(cmd.Context(), cfg, texts, count)
 		},
 	}
 	login.name(cmd)
@@ -77,13 +79,14 @@ with each handshake. Ctrl-C ends it.`,
 	f.StringArrayVar(&subprotocols, "subprotocol", nil, "a subprotocol to offer; may be given several times, best first")
 	f.StringArrayVarP(&headers, "header", "H", nil, "a header of the handshake, 'Name: value'; may be given several times")
 	f.StringVar(&since, "since", "", "the id of the last event that was seen, to go on behind it; event streams only")
+	f.StringArrayVar(&texts, "send", nil, "a text to send once connected; may be given several times; WebSockets only")
 	f.DurationVar(&staleness, "staleness", 0, "give a connection up when nothing came for so long (0: never)")
 	f.IntVar(&count, "count", 0, "end after so many messages (0: go on)")
 	return cmd
 }
 
 // dialer takes the transport from the scheme of an address.
-func (a *app) dialer(address string, header http.Header, subprotocols []string, since string) (stream.Dialer, error) {
+func (a *app) dialer(address string, header http.Header, subprotocols []string, since string, sends bool) (stream.Dialer, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return nil, usage("that is not an address of the form wss://host/path or https://host/path")
@@ -99,28 +102,12 @@ func (a *app) dialer(address string, header http.Header, subprotocols []string, 
 		if len(subprotocols) > 0 {
 			return nil, usage("--subprotocol is for WebSockets: an event stream has none")
 		}
+		if sends {
+			return nil, usage("--send is for WebSockets: an event stream takes nothing")
+		}
 		return sse.Dialer{URL: address, Client: client, Header: header}, nil
 	}
 	return nil, usage("that is not an address of the form wss://host/path or https://host/path")
-}
-
-// follow prints messages until the stream ends, or enough have come.
-func (a *app) follow(cmd *cobra.Command, cfg stream.Config, count int) error {
-	s := stream.Reconnect(cfg)
-	defer s.Close()
-	n := 0
-	for msg, err := range s.Messages(cmd.Context()) {
-		if err != nil {
-			return err
-		}
-		if err := a.message(msg); err != nil {
-			return err
-		}
-		if n++; n == count {
-			return nil
-		}
-	}
-	return cmd.Context().Err()
 }
 
 func (a *app) message(msg stream.Message) error {
@@ -137,45 +124,4 @@ func (a *app) message(msg stream.Message) error {
 		line.Data = base64.StdEncoding.EncodeToString(msg.Data)
 	}
 	return a.out.object(line)
-}
-
-// tailTrace tells on standard error what happens to the connection.
-func (a *app) tailTrace() *stream.Trace {
-	say := func(event, text string, more map[string]any) {
-		if !a.json {
-			a.out.line("%s", text)
-			return
-		}
-		if more == nil {
-			more = map[string]any{}
-		}
-		more["event"] = event
-		_ = a.out.remark(more)
-	}
-	return &stream.Trace{
-		Connected: func(i stream.ConnectedInfo) {
-			say("connected", "connected", map[string]any{"attempt": i.Attempt})
-		},
-		Failed: func(i stream.FailedInfo) {
-			if i.Err.Class == stream.Permanent {
-				return // it is the command's last word
-			}
-			say("failed", fmt.Sprintf("attempt %d failed: %v", i.Attempt, i.Err), map[string]any{"attempt": i.Attempt, "status": i.Err.Status})
-		},
-		Stale: func(i stream.StaleInfo) {
-			say("stale", fmt.Sprintf("nothing came for %s", i.Silence.Round(time.Second)), nil)
-		},
-		Disconnected: func(i stream.DisconnectedInfo) {
-			if i.By != stream.ByConsumer {
-				say("disconnected", fmt.Sprintf("disconnected: %v", i.Err), map[string]any{"attempt": i.Attempt})
-			}
-		},
-		Waiting: func(w delay.Wait) {
-			if a.json {
-				_ = a.out.remark(waitEvent(w))
-				return
-			}
-			a.out.line("%s", w)
-		},
-	}
 }
