@@ -53,6 +53,10 @@ type tool struct {
 	dir string    // of stored logins
 	in  io.Reader // in place of stdin
 
+	transport http.RoundTripper // in place of net's
+	disk      func(io.Writer) io.Writer
+	watched   bool
+
 	browser func(ctx context.Context, address string) error
 }
 
@@ -62,7 +66,7 @@ func (h tool) run(ctx context.Context, args ...string) result {
 		out: &output{stdout: &stdout, stderr: &stderr},
 		env: func(name string) (string, bool) { v, ok := h.env[name]; return v, ok },
 	}
-	a.in, a.browser = h.in, h.browser
+	a.in, a.browser, a.disk, a.watched = h.in, h.browser, h.disk, h.watched
 	if a.dir = h.dir; a.dir == "" {
 		dir, err := os.MkdirTemp(logins, "")
 		if err != nil {
@@ -83,6 +87,9 @@ func (h tool) run(ctx context.Context, args ...string) result {
 			port++
 			return h.net.Listen(fmt.Sprintf("127.0.0.1:%d", port))
 		}
+	}
+	if h.transport != nil {
+		a.transport = h.transport
 	}
 	code := a.execute(ctx, args)
 	return result{code, stdout.String(), stderr.String()}
@@ -123,6 +130,7 @@ func TestGoldenOutput(t *testing.T) {
 		"help":            "--help",
 		"help-login":      "login --help",
 		"help-get":        "get --help",
+		"help-download":   "download --help",
 		"help-tail":       "tail --help",
 		"help-explain":    "explain --help",
 		"help-demo":       "demo --help",
@@ -241,6 +249,13 @@ func TestWrongUse(t *testing.T) {
 		{args: "get https://api.test/ --header nonsense", says: "Name: value"},
 		{args: "get https://api.test/ --limit -1s", says: "--limit"},
 		{args: "get https://api.test/", env: map[string]string{"HEED_ATTEMPTS": "many"}, says: "HEED_ATTEMPTS"},
+		{args: "download nonsense", says: "https://"},
+		{args: "download ftp://host/x", says: "https"},
+		{args: "download https://api.test/x --resume", says: "--resume needs --output"},
+		{args: "download https://api.test/x --checksum md5:1", says: "sha256:"},
+		{args: "download https://api.test/x --timeout -1s", says: "--timeout"},
+		{args: "download https://api.test/x -o testdata", says: "testdata is a directory"},
+		{args: "download https://api.test/x -o testdata/help.txt", says: "--force"},
 		{args: "tail ftp://host/x", says: "wss://"},
 		{args: "tail http://stream.test/x", says: "not encrypted"},
 		{args: "tail wss://stream.test/x --since 7", says: "--since"},
