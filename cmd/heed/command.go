@@ -92,7 +92,7 @@ func (a *app) root() *cobra.Command {
 		}
 		return usage("%s: see '%s --help'", err, cmd.CommandPath())
 	})
-	root.AddCommand(a.login(), a.whoami(), a.printToken(), a.logout(), a.get(), a.download(), a.tail(), a.explain(), a.demo())
+	root.AddCommand(a.login(), a.whoami(), a.printToken(), a.logout(), a.get(), a.download(), a.tail(), a.explain(), a.operations(), a.demo())
 	for _, cmd := range root.Commands() {
 		asUsage(cmd)
 	}
