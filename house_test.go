@@ -630,6 +630,31 @@ func TestGoMod(t *testing.T) {
 	}
 }
 
+// reserved lists what only one package of ours may import, so that nothing else links it.
+var reserved = map[string]string{
+	"github.com/getkin/kin-openapi": "cmd/heed/internal/opgen",
+	"go.yaml.in/yaml/v4":            "cmd/heed/internal/opgen",
+	"github.com/spf13/cobra":        "cmd/heed",
+	"github.com/spf13/pflag":        "cmd/heed",
+}
+
+func TestReserved(t *testing.T) {
+	for _, name := range goFiles(t) {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, spec := range file.Imports {
+			for module, pkg := range reserved {
+				if strings.HasPrefix(importPath(spec)+"/", module+"/") && path.Dir(name) != pkg {
+					t.Errorf("%s imports %s, which only %s may", name, importPath(spec), pkg)
+				}
+			}
+		}
+	}
+}
+
 func goCommand(t *testing.T, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)

@@ -258,7 +258,7 @@ func TestWrongUse(t *testing.T) {
 		{args: "download https://api.test/x -o testdata", says: "testdata is a directory"},
 		{args: "download https://api.test/x -o testdata/help.txt", says: "--force"},
 		{args: "operations", says: "heed operations FILE"},
-		{args: "operations testdata/nowhere.yaml", says: "testdata/nowhere.yaml cannot be read: no such file"},
+		{args: "operations testdata/nowhere.yaml --package p", says: "testdata/nowhere.yaml cannot be read: no such file"},
 		{args: "operations testdata/help.txt", says: "--package"},
 		{args: "operations testdata/help.txt --package p", says: "testdata/help.txt: it cannot be read as OpenAPI"},
 		{args: "operations testdata/help.txt --package p --base v1", says: "slash"},

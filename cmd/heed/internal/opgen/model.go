@@ -55,7 +55,6 @@ func (g *generator) join(declared []*declaration, model File) {
 }
 
 func (g *generator) adopt(d *declaration, model File, op *node) {
-	d.at = place{model.Name, op.line}
 	if v := op.member("idempotent"); v != nil {
 		d.idempotent, d.idempotentAt = v.plain(), place{model.Name, v.line}
 	}
@@ -67,7 +66,7 @@ func (g *generator) adopt(d *declaration, model File, op *node) {
 		if !ok {
 			g.wrong(place{model.Name, v.line}, "readonly is %v: use true or false", v.plain())
 		}
-		d.readonly = readonly
+		d.readonly, d.readonlyAt = readonly, place{model.Name, v.line}
 	}
 }
 

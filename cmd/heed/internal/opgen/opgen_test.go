@@ -148,6 +148,8 @@ func TestRefused(t *testing.T) {
 		"unknown member":    {model("\"A\": {\n\"idempotant\": true}"), paths, `f:4: the operation A has the member "idempotant"`},
 		"block of model":    {model("\"A\": {\n\"retry\": null}"), paths, "f:4: the retry block is null"},
 		"max of model":      {model("\"A\": {\n\"retry\": {\"max\": 1e3}}"), paths, "f:4: max is 1e3"},
+		"path of model":     {model(`"A": {}`), strings.ReplaceAll(paths, "/a:", "/a{b}:"), "p:4: the path /a{b} has a wildcard in a part"},
+		"readonly POST":     {model("\"B\": {\n\"readonly\": true}"), strings.ReplaceAll(paths, "x-idempotent", "x-other"), "f:4: readonly is no mark for POST"},
 		"readonly":          {model("\"A\": {\n\"readonly\": 1}"), paths, "f:4: readonly is 1"},
 		"twice in model":    {model("\"A\": {},\n\"A\": {}"), paths, `line 4: "A" is declared in line 3, too`},
 		"model of another":  {`{"version": "2.0", "operations": {}}`, paths, "f:1: the version is 2.0"},

@@ -11,7 +11,7 @@ import (
 
 // declaration is an operation as its file declares it.
 type declaration struct {
-	at           place
+	at           place // of the method and path
 	method, path string
 	base, id     string
 
@@ -19,6 +19,7 @@ type declaration struct {
 	idempotent, retry     any
 	idempotentAt, retryAt place
 	readonly              bool
+	readonlyAt            place
 }
 
 // longest is what the delay never exceeds, whatever its base: see [requests.Operation].
@@ -38,7 +39,7 @@ func (g *generator) policy(d *declaration) (o requests.Operation) {
 	case d.idempotent != nil && !ok:
 		g.wrong(d.idempotentAt, "idempotent is %v: use true or false", d.idempotent)
 	case d.readonly && !safe:
-		g.wrong(d.at, "readonly is no mark for %s: say idempotent if it may be repeated", d.method)
+		g.wrong(d.readonlyAt, "readonly is no mark for %s: say idempotent if it may be repeated", d.method)
 	case ok && !marked && safe && o.Max != 1:
 		g.wrong(d.idempotentAt, "%s may be repeated by its method, and idempotent: false would have no effect: say max: 1 in the retry block", d.method)
 	}

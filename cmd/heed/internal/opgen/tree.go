@@ -54,7 +54,7 @@ func parseJSON(data []byte) (*node, error) {
 	r.dec.UseNumber()
 	n, err := r.next()
 	if err == nil {
-		if _, more := r.dec.Token(); more != io.EOF { //nolint:errorlint // Token returns it as it is
+		if _, more := r.dec.Token(); more != io.EOF {
 			err = fmt.Errorf("line %d: something follows the value", r.line())
 		}
 	}
