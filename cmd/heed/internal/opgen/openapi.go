@@ -33,6 +33,9 @@ func (g *generator) openAPI(f File) []*declaration {
 		if i := strings.LastIndex(text, "yaml error: "); i >= 0 {
 			text = strings.TrimPrefix(text[i+len("yaml error: "):], "yaml: ")
 		}
+		if strings.Contains(text, "external reference") {
+			text += ": put all of it into one file first, which tools call bundling"
+		}
 		g.wrong(place{f.Name, 0}, "it cannot be read as OpenAPI: %s", oneLine(text))
 		return nil
 	}

@@ -113,7 +113,7 @@ func TestRefused(t *testing.T) {
 		"swagger":           {"swagger: '2.0'", "", "convert Swagger 2"},
 		"future":            {"openapi: 4.0.0", "", "only 3 is understood"},
 		"no operations":     {"openapi: 3.0.3\npaths: {}", "", "is it the right file?"},
-		"elsewhere":         {"openapi: 3.0.3\npaths:\n  /a:\n    $ref: https://x.test/a", "", "disallowed external reference"},
+		"elsewhere":         {"openapi: 3.0.3\npaths:\n  /a:\n    $ref: https://x.test/a", "", "put all of it into one file first"},
 		"twice":             {get("x-retry: {}") + "    get: {}\n", "", `line 7: mapping key "get" already defined at line 4`},
 		"twice in JSON":     {"{\"openapi\": \"3.0.3\", \"paths\": {\n\"/a\": {},\n\"/a\": {}}}", "", "already defined at line 2"},
 		"block twice":       {get("x-retry: {max: 1, max: 2}"), "", `mapping key "max" already defined`},
