@@ -321,16 +321,16 @@ func TestNoSecretIsPrinted(t *testing.T) {
 		}
 		var log strings.Builder
 		logger := slog.New(slog.NewJSONHandler(&log, nil))
-		text := ""
+		var text strings.Builder
 		for _, v := range []any{cfg, &cfg, app, apart, app.TokenSource(), app.HTTPClient().Transport} {
-			text += fmt.Sprintf("%v %+v %#v %s\n", v, v, v, v)
+			text.WriteString(fmt.Sprintf("%v %+v %#v %s\n", v, v, v, v))
 			if _, ok := v.(*requests.Transport); !ok { // JSON has no way to print its functions
 				logger.Info("x", "v", v)
 			}
 		}
 		for _, s := range []string{secret, tok.AccessToken} {
-			if strings.Contains(text+log.String(), s) {
-				t.Errorf("%q is printed: %s %s", s, text, log.String())
+			if strings.Contains(text.String()+log.String(), s) {
+				t.Errorf("%q is printed: %s %s", s, text.String(), log.String())
 			}
 		}
 	})

@@ -592,12 +592,14 @@ var direct = map[string]string{
 	"github.com/benbjohnson/clock":   "the type of every injected clock (docs/adr/0006)",
 	"github.com/cenkalti/backoff/v4": "the type of every schedule (docs/adr/0001)",
 	"github.com/coder/websocket":     "the WebSocket transport",
+	"github.com/getkin/kin-openapi":  "heed operations reads OpenAPI with it; linked into nothing but the command",
 	"github.com/gofrs/flock":         "one refresh among processes: a lock that dies with its holder, on every system",
 	"github.com/skip2/go-qrcode":     "the QR code of package auth/prompt, and linked into nothing else",
 	"github.com/spf13/cobra":         "the command, and linked into nothing else (docs/adr/0007)",
 	"github.com/spf13/pflag":         "cobra's own flags: the command asks which one was wrong",
 	"github.com/zalando/go-keyring":  "the keyring of the system; linked in by auth/keyring alone",
 	"go.uber.org/goleak":             "tests: no goroutine outlives its owner",
+	"go.yaml.in/yaml/v4":             "heed operations: what kin-openapi reads YAML with sees what is declared twice, which it does not",
 	"golang.org/x/oauth2":            "the types in which tokens are handed out (docs/adr/0003)",
 	"golang.org/x/term":              "whether a writer is a terminal, and how large: auth/prompt and the command",
 }
@@ -625,6 +627,31 @@ func TestGoMod(t *testing.T) {
 	// Neither has any effect on those who import the module: what they build would not be what was tested.
 	if len(mod.Replace)+len(mod.Exclude) > 0 {
 		t.Error("go.mod has a replace or an exclude directive")
+	}
+}
+
+// reserved lists what only one package of ours may import, so that nothing else links it.
+var reserved = map[string]string{
+	"github.com/getkin/kin-openapi": "cmd/heed/internal/opgen",
+	"go.yaml.in/yaml/v4":            "cmd/heed/internal/opgen",
+	"github.com/spf13/cobra":        "cmd/heed",
+	"github.com/spf13/pflag":        "cmd/heed",
+}
+
+func TestReserved(t *testing.T) {
+	for _, name := range goFiles(t) {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, spec := range file.Imports {
+			for module, pkg := range reserved {
+				if strings.HasPrefix(importPath(spec)+"/", module+"/") && path.Dir(name) != pkg {
+					t.Errorf("%s imports %s, which only %s may", name, importPath(spec), pkg)
+				}
+			}
+		}
 	}
 }
 

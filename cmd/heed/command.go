@@ -28,6 +28,9 @@ type app struct {
 
 	dir string // of stored logins; "" is the user's
 
+	disk    func(io.Writer) io.Writer // what a download is written through; nil: nothing
+	watched bool                      // somebody is looking at stderr, though it is no terminal
+
 	// The network; tests have one in memory.
 	transport http.RoundTripper // nil: http.DefaultTransport
 	listen    func() (net.Listener, error)
@@ -94,7 +97,7 @@ func (a *app) root() *cobra.Command {
 		}
 		return usage("%s: see '%s --help'", err, cmd.CommandPath())
 	})
-	root.AddCommand(a.login(), a.whoami(), a.printToken(), a.logout(), a.get(), a.tail(), a.explain(), a.demo())
+	root.AddCommand(a.login(), a.whoami(), a.printToken(), a.logout(), a.get(), a.download(), a.tail(), a.explain(), a.operations(), a.demo())
 	for _, cmd := range root.Commands() {
 		asUsage(cmd)
 	}

@@ -33,6 +33,7 @@ func verdict(ctx context.Context, err error) (int, string) {
 		expired *auth.SessionExpired
 		refresh *auth.RefreshError
 		found   *auth.DiscoveryError
+		changed *checksumError
 	)
 	switch {
 	case errors.As(err, &output):
@@ -53,6 +54,8 @@ func verdict(ctx context.Context, err error) (int, string) {
 		return answerCode(refresh.Status), err.Error()
 	case errors.As(err, &found):
 		return answerCode(found.Status), err.Error()
+	case errors.As(err, &changed):
+		return requests.CodeAPI.ExitCode(), err.Error()
 	case errors.As(err, &demo):
 		return demo.ExitCode(), err.Error()
 	case errors.As(err, &broken), errors.Is(err, context.DeadlineExceeded):

@@ -54,7 +54,11 @@ type tool struct {
 	in  io.Reader // in place of stdin
 	err io.Writer // in place of stderr
 
-	console *console
+	console   *console
+	transport http.RoundTripper // in place of net's
+	disk      func(io.Writer) io.Writer
+	watched   bool
+
 	browser func(ctx context.Context, address string) error
 }
 
@@ -64,7 +68,7 @@ func (h tool) run(ctx context.Context, args ...string) result {
 		out: &output{stdout: &stdout, stderr: &stderr},
 		env: func(name string) (string, bool) { v, ok := h.env[name]; return v, ok },
 	}
-	a.in, a.browser, a.console = h.in, h.browser, h.console
+	a.in, a.browser, a.console, a.disk, a.watched = h.in, h.browser, h.console, h.disk, h.watched
 	if h.err != nil {
 		a.out.stderr = h.err
 	}
@@ -88,6 +92,9 @@ func (h tool) run(ctx context.Context, args ...string) result {
 			port++
 			return h.net.Listen(fmt.Sprintf("127.0.0.1:%d", port))
 		}
+	}
+	if h.transport != nil {
+		a.transport = h.transport
 	}
 	code := a.execute(ctx, args)
 	return result{code, stdout.String(), stderr.String()}
@@ -128,6 +135,8 @@ func TestGoldenOutput(t *testing.T) {
 		"help":            "--help",
 		"help-login":      "login --help",
 		"help-get":        "get --help",
+		"help-download":   "download --help",
+		"help-operations": "operations --help",
 		"help-tail":       "tail --help",
 		"help-explain":    "explain --help",
 		"help-demo":       "demo --help",
@@ -246,6 +255,19 @@ func TestWrongUse(t *testing.T) {
 		{args: "get https://api.test/ --header nonsense", says: "Name: value"},
 		{args: "get https://api.test/ --limit -1s", says: "--limit"},
 		{args: "get https://api.test/", env: map[string]string{"HEED_ATTEMPTS": "many"}, says: "HEED_ATTEMPTS"},
+		{args: "download nonsense", says: "https://"},
+		{args: "download ftp://host/x", says: "https"},
+		{args: "download https://api.test/x --resume", says: "--resume needs --output"},
+		{args: "download https://api.test/x --checksum md5:1", says: "sha256:"},
+		{args: "download https://api.test/x --timeout -1s", says: "--timeout"},
+		{args: "download https://api.test/x -o testdata", says: "testdata is a directory"},
+		{args: "download https://api.test/x -o testdata/help.txt", says: "--force"},
+		{args: "operations", says: "heed operations FILE"},
+		{args: "operations testdata/nowhere.yaml --package p", says: "testdata/nowhere.yaml cannot be read: no such file"},
+		{args: "operations testdata/help.txt", says: "--package"},
+		{args: "operations testdata/help.txt --package p", says: "testdata/help.txt: it cannot be read as OpenAPI"},
+		{args: "operations testdata/help.txt --package p --base v1", says: "slash"},
+		{args: "operations testdata/help.txt --package 4", says: "identifier"},
 		{args: "tail ftp://host/x", says: "wss://"},
 		{args: "tail http://stream.test/x", says: "not encrypted"},
 		{args: "tail wss://stream.test/x --since 7", says: "--since"},
