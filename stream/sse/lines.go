@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	firstBuffer   = 16 << 10
-	maxEmptyReads = 100 // as package bufio
+	firstBuffer   = 2 << 10  // most streams are idle most of the time
+	fastBuffer    = 16 << 10 // reads that bring more than they asked for make the buffer grow up to this
+	maxEmptyReads = 100      // as package bufio
 )
 
 var byteOrderMark = []byte("\xEF\xBB\xBF")
@@ -131,7 +132,8 @@ func (d *Decoder) read() {
 }
 
 // makeRoom makes room to read into. What is kept is the data of the event under way and what is to be decoded. Unless
-// that is less than half, the buffer doubles, so that moving it down costs less than reading the rest did.
+// that is less than half, the buffer doubles, so that moving it down costs less than reading the rest did. A small one
+// doubles also when a read has filled it: there was more to be had.
 func (d *Decoder) makeRoom() {
 	data := len(d.data)
 	keep := data + d.end - d.pos
@@ -139,7 +141,7 @@ func (d *Decoder) makeRoom() {
 		return
 	}
 	into := d.buf
-	if keep > len(d.buf)/2 {
+	if keep > len(d.buf)/2 || d.end == len(d.buf) && len(d.buf) < fastBuffer {
 		into = make([]byte, 2*len(d.buf))
 	}
 	copy(into, d.data)
