@@ -116,7 +116,7 @@ func FuzzLayout(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code, address, complete string, columns, height int, hasUnicode, links bool) {
 		columns, height = 1+max(columns, -columns)%300, max(height, -height)%100
 		if columns < 1 || height < 0 || len(code)+len(address)+len(complete) > 5000 {
-			t.Skip()
+			t.Skip("more than any window or server has")
 		}
 		p := auth.Prompt{UserCode: code, VerificationURI: address, VerificationURIComplete: complete}
 		drawn, seen, wraps := prompt.Layout(p, columns, height, hasUnicode, links)
