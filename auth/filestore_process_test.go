@@ -116,7 +116,11 @@ func halves(n int) auth.Credential {
 
 func whole(c auth.Credential) bool { return c.AccessToken != "" && c.AccessToken == c.RefreshToken }
 
-func TestKilledWithinSave(t *testing.T) {
+func TestKilledWithinSave(t *testing.T) { inRows(t, killWithinSave) }
+
+// inRows has processes killed 200 times, in rows of which each goes by a seed of its own.
+func inRows(t *testing.T, kill func(t *testing.T, random *rand.Rand, kills int)) {
+	t.Helper()
 	kills := 200
 	if testing.Short() {
 		kills = 20
@@ -127,7 +131,7 @@ func TestKilledWithinSave(t *testing.T) {
 			t.Parallel()
 			seed := uint64(os.Getpid())
 			t.Logf("seed %d", seed)
-			killWithinSave(t, rand.New(rand.NewPCG(seed, row)), kills/rows)
+			kill(t, rand.New(rand.NewPCG(seed, row)), kills/rows)
 		})
 	}
 }

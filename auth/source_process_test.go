@@ -177,21 +177,7 @@ func TestProcessesRefreshOnce(t *testing.T) {
 
 // A process may be killed at any moment of a refresh: the next one has the old login or the new one, or says that the
 // reply was lost. It never finds half a login, and never presents a spent token.
-func TestKilledWithinARefresh(t *testing.T) {
-	kills := 200
-	if testing.Short() {
-		kills = 20
-	}
-	const rows = 2 // at once, to make use of the time in which a child starts
-	for row := range uint64(rows) {
-		t.Run(fmt.Sprint(row), func(t *testing.T) {
-			t.Parallel()
-			seed := uint64(os.Getpid())
-			t.Logf("seed %d", seed)
-			killWithinRefresh(t, rand.New(rand.NewPCG(seed, row)), kills/rows)
-		})
-	}
-}
+func TestKilledWithinARefresh(t *testing.T) { inRows(t, killWithinRefresh) }
 
 func killWithinRefresh(t *testing.T, random *rand.Rand, kills int) {
 	server, tokenURL := serveRefreshes(t)
