@@ -97,10 +97,19 @@ func (e *exchange) trip(out *http.Request) (*http.Response, error) {
 // roundTrip hands a request to the base. An http.Transport does not return before its read of the body does, even when the
 // context has ended: what ends a read that waits for its writer is to close the body.
 func (e *exchange) roundTrip(out *http.Request) (*http.Response, error) {
-	if !rewinds(out) {
-		defer context.AfterFunc(out.Context(), func() { _ = out.Body.Close() })()
+	if rewinds(out) {
+		return e.t.base().RoundTrip(out)
 	}
-	return e.t.base().RoundTrip(out)
+	closed := make(chan struct{})
+	stop := context.AfterFunc(out.Context(), func() {
+		defer close(closed)
+		_ = out.Body.Close()
+	})
+	resp, err := e.t.base().RoundTrip(out)
+	if !stop() {
+		<-closed
+	}
+	return resp, err
 }
 
 // checked makes an outcome of what a RoundTripper returned, whatever it is.
