@@ -31,7 +31,7 @@ const (
 	KindStoreTimeout         Kind = "store-timeout" // the bound of a store that may never answer
 	KindStoreWrite           Kind = "store-write"   // between two tries to replace a file that somebody reads
 	KindCountdown            Kind = "countdown"     // of a code's life, before somebody's eyes
-	KindStatus               Kind = "status"        // of a line that tells how a stream is, before somebody's eyes
+	KindStatus               Kind = "status"        // of a line that tells how a stream or a download is, before somebody's eyes
 	KindBrowser              Kind = "browser"       // the bound of what opens a browser
 )
 

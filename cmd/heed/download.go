@@ -42,7 +42,8 @@ func (a *app) download() *cobra.Command {
 when it is complete. Where the address redirects to a storage, the storage sees no credential.
 
 With --resume, what broke off is kept in FILE.part, and what tells this version of the file from others in
-FILE.part.json; the same command goes on from there, or from the start if the file has changed meanwhile.
+FILE.part.json; the same command goes on from there, or from the start if the file has changed meanwhile. While one run
+writes FILE.part, another one of the same FILE is refused.
 
 The access token in ` + tokenVariable + `, or of the login that is named by --client-id and --issuer or --token-url, is sent to
 the address's origin and nowhere else.`,

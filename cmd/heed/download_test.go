@@ -4,13 +4,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -301,4 +305,83 @@ func TestDownloadTaken(t *testing.T) {
 		}
 		holds(t, ".", map[string]string{"f": "theirs"})
 	})
+}
+
+// TestDownloadTwice runs a download of a file that another run is writing.
+func TestDownloadTwice(t *testing.T) {
+	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+		s := &storage{after: 20, hang: true}
+		s.breaks = 1
+		h := serveFiles(t, s)
+		t.Chdir(t.TempDir())
+		write(t, "f.part.lock", "") // of one that was killed, and is in nobody's way
+		args := []string{"download", "--resume", "-o", "f", reportURL}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan result)
+		go func() { ended <- h.run(ctx, args...) }()
+		time.Sleep(time.Second)
+		underWay := map[string]string{"f.part": content[:20], "f.part.json": "*", "f.part.lock": ""}
+		holds(t, ".", underWay)
+
+		for _, other := range [][]string{args, append(args[:4:4], "https://api.test/another"), append(args, "--force")} {
+			r := h.run(t.Context(), other...)
+			if r.code != exitOutput || r.stdout != "" || !strings.Contains(r.stderr, "another download is writing f.part") {
+				t.Errorf("exit %d, stdout %q, stderr %q", r.code, r.stdout, r.stderr)
+			}
+			oneLineOf(t, r.stderr)
+			holds(t, ".", underWay)
+		}
+		if r := h.run(t.Context(), "download", "--resume", "-o", "g", reportURL); r.code != 0 {
+			t.Errorf("another file: exit %d, %q", r.code, r.stderr)
+		}
+		if err := os.Remove("g"); err != nil {
+			t.Error(err)
+		}
+
+		cancel()
+		if r := <-ended; r.code != exitInterrupted {
+			t.Errorf("exit %d, %q", r.code, r.stderr)
+		}
+		holds(t, ".", map[string]string{"f.part": content[:20], "f.part.json": "*"})
+		if r := h.run(t.Context(), args...); r.code != 0 {
+			t.Errorf("exit %d, %q", r.code, r.stderr)
+		}
+		holds(t, ".", map[string]string{"f": content})
+	})
+}
+
+// TestDownloadClaims has many claim a file at once, again and again: one has it at a time, also where it is given back
+// and removed in the midst of another claim.
+func TestDownloadClaims(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var all sync.WaitGroup
+	var holders, claims atomic.Int32
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				c, err := claimFile("f.part")
+				if claimed := (*claimedError)(nil); errors.As(err, &claimed) {
+					runtime.Gosched()
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d have it", n)
+				}
+				claims.Add(1)
+				runtime.Gosched()
+				holders.Add(-1)
+				c.release()
+			}
+		})
+	}
+	all.Wait()
+	if claims.Load() == 0 {
+		t.Error("nobody ever had it")
+	}
+	holds(t, ".", nil)
 }

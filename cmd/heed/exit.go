@@ -34,9 +34,10 @@ func verdict(ctx context.Context, err error) (int, string) {
 		refresh *auth.RefreshError
 		found   *auth.DiscoveryError
 		changed *checksumError
+		claimed *claimedError
 	)
 	switch {
-	case errors.As(err, &output):
+	case errors.As(err, &output), errors.As(err, &claimed):
 		return exitOutput, err.Error()
 	case ctx.Err() != nil:
 		return exitInterrupted, "interrupted: run it again when you are ready"

@@ -24,6 +24,7 @@ type partial struct {
 	validator string
 	size      int64
 
+	claim *claim
 	file  *os.File
 	hash  hash.Hash
 	noted bool // FILE.part.json is ours
@@ -41,8 +42,13 @@ func (p *partial) address() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// open finds what an earlier run has left of the same address. What cannot be gone on from is as good as nothing.
-func (p *partial) open() error {
+// open finds what an earlier run has left of the same address. What cannot be gone on from is as good as nothing. Nobody
+// else can write the file from here to end.
+func (p *partial) open() (err error) {
+	if p.claim, err = claimFile(p.name); err != nil {
+		p.name = "" // it is somebody else's to remove
+		return err
+	}
 	b, err := os.ReadFile(p.name + ".json")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return &outputError{err}
@@ -179,6 +185,7 @@ func (p *partial) place(name string, force bool) error {
 
 // end removes what is not to be kept: everything of a download that is done, or failed for good.
 func (p *partial) end() {
+	defer p.claim.release()
 	if p.file != nil {
 		_ = p.file.Close() // place has seen the error that counts
 	}

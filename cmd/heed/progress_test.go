@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,8 @@ import (
 type endless struct {
 	size, left int64
 	pause      time.Duration // before each piece
+	stall      time.Duration // before the fourth piece
+	pieces     int
 	peak       uint64
 }
 
@@ -29,6 +33,9 @@ func (e *endless) Read(p []byte) (int, error) {
 	}
 	if e.pause > 0 {
 		time.Sleep(e.pause)
+	}
+	if e.pieces++; e.pieces == 4 {
+		time.Sleep(e.stall)
 	}
 	n := min(int64(len(p)), e.left)
 	clear(p[:n])
@@ -92,4 +99,35 @@ func TestProgress(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestProgressStalls has nothing come for a while: no rate and no time left are shown that are no longer true, and both
+// come back with the bytes.
+func TestProgressStalls(t *testing.T) {
+	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		e := &endless{size: 320 << 10, pause: 500 * time.Millisecond, stall: 59800 * time.Millisecond}
+		r := tool{transport: e, watched: true}.run(t.Context(), "download", "https://api.test/f")
+		if r.code != 0 {
+			t.Errorf("exit %d, stderr %q", r.code, r.stderr)
+		}
+		lines := strings.Split(r.stderr, "\r\x1b[K")
+		var told []string
+		for _, line := range lines {
+			if strings.HasPrefix(line, "96.0 KiB of 320.0 KiB, 30 %") {
+				told = append(told, strings.TrimPrefix(line, "96.0 KiB of 320.0 KiB, 30 %"))
+			}
+		}
+		// The rate falls, and then there is none: one line for each second.
+		want := []string{", 64.0 KiB/s, 3s left", ", 32.0 KiB/s, 7s left", ", 24.0 KiB/s, 9s left"}
+		for s := 3; s < 60; s++ {
+			want = append(want, fmt.Sprintf(", stalled for %ds", s))
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("while nothing came: %q", told)
+		}
+		if last := lines[len(lines)-2]; last != "320.0 KiB of 320.0 KiB, 100 %, 64.0 KiB/s, 0s left" {
+			t.Errorf("at the end: %q", last)
+		}
+	})
 }
