@@ -265,7 +265,7 @@ func TestWrongUse(t *testing.T) {
 		{args: "operations", says: "heed operations FILE"},
 		{args: "operations testdata/nowhere.yaml --package p", says: "testdata/nowhere.yaml cannot be read: no such file"},
 		{args: "operations testdata/help.txt", says: "--package"},
-		{args: "operations testdata/help.txt --package p", says: "testdata/help.txt: it cannot be read as OpenAPI"},
+		{args: "operations testdata/help.txt --package p", says: "testdata/help.txt:3: it cannot be read as OpenAPI"},
 		{args: "operations testdata/help.txt --package p --base v1", says: "slash"},
 		{args: "operations testdata/help.txt --package 4", says: "identifier"},
 		{args: "tail ftp://host/x", says: "wss://"},

@@ -114,8 +114,8 @@ func TestProgressStalls(t *testing.T) {
 		lines := strings.Split(r.stderr, "\r\x1b[K")
 		var told []string
 		for _, line := range lines {
-			if strings.HasPrefix(line, "96.0 KiB of 320.0 KiB, 30 %") {
-				told = append(told, strings.TrimPrefix(line, "96.0 KiB of 320.0 KiB, 30 %"))
+			if after, ok := strings.CutPrefix(line, "96.0 KiB of 320.0 KiB, 30 %"); ok {
+				told = append(told, after)
 			}
 		}
 		// The rate falls, and then there is none: one line for each second.

@@ -11,14 +11,11 @@ import (
 // Mistake is one thing that is wrong with a file.
 type Mistake struct {
 	File string
-	Line int // 0 when it is about the file as a whole
+	Line int // 1 when it is about the file as a whole
 	Text string
 }
 
 func (m Mistake) String() string {
-	if m.Line == 0 {
-		return m.File + ": " + m.Text
-	}
 	return fmt.Sprintf("%s:%d: %s", m.File, m.Line, m.Text)
 }
 

@@ -1,8 +1,8 @@
 package opgen
 
 import (
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -17,7 +17,11 @@ var (
 func (g *generator) join(declared []*declaration, model File) {
 	root, err := parseJSON(model.Data)
 	if err != nil {
-		g.wrong(place{model.Name, 0}, "%w", err)
+		line := 1
+		if at, ok := errors.AsType[*lineError](err); ok {
+			line = at.line
+		}
+		g.wrong(place{model.Name, line}, "%w", err)
 		return
 	}
 	g.unknown(model, root, modelMembers, "the model")
@@ -25,24 +29,28 @@ func (g *generator) join(declared []*declaration, model File) {
 		g.wrong(place{model.Name, v.line}, "the version is %v: only 1 is understood", v.value)
 	}
 	operations := root.member("operations")
+	if operations == nil {
+		g.wrong(place{model.Name, root.line}, "the model has no operations: add {\"operations\": {ID: {...}}}")
+		return
+	}
 	if operations.members == nil {
-		g.wrong(place{model.Name, operations.line}, "operations is no object")
+		g.wrong(place{model.Name, operations.line}, "operations is %v: use an object, by operationId", operations.plain())
 		return
 	}
 	byID := map[string]*declaration{}
 	for _, d := range declared {
 		if other := byID[d.id]; d.id != "" && other != nil {
-			g.wrong(d.at, "the operationId %s is that of line %d, too: make them differ", oneLine(d.id), other.at.line)
+			g.wrong(d.idAt, "the operationId %s is that of line %d, too: make them differ", oneLine(d.id), other.idAt.line)
 		}
 		byID[d.id] = d
 	}
 	delete(byID, "")
-	for _, id := range slices.Sorted(maps.Keys(operations.members)) {
+	for _, id := range operations.names() {
 		op := operations.members[id]
-		at := place{model.Name, op.line}
+		at := place{model.Name, op.key}
 		switch d := byID[id]; {
 		case op.members == nil:
-			g.wrong(at, "the operation %s is no object", oneLine(id))
+			g.wrong(place{model.Name, op.line}, "the operation %s is no object: use {idempotent, retry}", oneLine(id))
 		case d == nil:
 			g.wrong(at, "the operation %s is in no path of %s: add it there as an operationId, or take it out here", oneLine(id), g.options.Paths.Name)
 		case d.idempotent != nil || d.retry != nil:
@@ -55,12 +63,7 @@ func (g *generator) join(declared []*declaration, model File) {
 }
 
 func (g *generator) adopt(d *declaration, model File, op *node) {
-	if v := op.member("idempotent"); v != nil {
-		d.idempotent, d.idempotentAt = v.plain(), place{model.Name, v.line}
-	}
-	if v := op.member("retry"); v != nil {
-		d.retry, d.retryAt = v.plain(), place{model.Name, v.line}
-	}
+	d.declaredIn, d.idempotent, d.retry = model.Name, op.member("idempotent"), op.member("retry")
 	if v := op.member("readonly"); v != nil {
 		readonly, ok := v.value.(bool)
 		if !ok {
@@ -71,9 +74,9 @@ func (g *generator) adopt(d *declaration, model File, op *node) {
 }
 
 func (g *generator) unknown(f File, n *node, known []string, what string) {
-	for _, name := range slices.Sorted(maps.Keys(n.members)) {
+	for _, name := range n.names() {
 		if !slices.Contains(known, name) {
-			g.wrong(place{f.Name, n.members[name].line}, "%s has the member %q, which is unknown: use %s", what, name, strings.Join(known, ", "))
+			g.wrong(place{f.Name, n.members[name].key}, "%s has the member %q, which is unknown: use %s", what, name, strings.Join(known, ", "))
 		}
 	}
 }

@@ -15,76 +15,122 @@ const (
 	extIdempotent = "x-idempotent"
 )
 
+// itemMembers are what a path has besides its methods and extensions.
+var itemMembers = []string{
+	"$ref", "summary", "description", "servers", "parameters", "additionalOperations",
+	"get", "put", "post", "delete", "options", "head", "patch", "trace", "query", "connect",
+}
+
 // openAPI reads the operations of a document.
 func (g *generator) openAPI(f File) []*declaration {
-	loader := openapi3.NewLoader() // which fetches nothing from elsewhere
-	loader.IncludeOrigin = true
-	// A comment makes JSON no JSON, but still YAML. The loader knows lines, and sees what is declared twice, in YAML only.
-	data := append(slices.Clip(f.Data), "\n# \n"...)
-	// The loader takes the last of several paths of one name, and says nothing; YAML's own types do not.
-	var all any
-	err := yaml.Unmarshal(data, &all)
-	var doc *openapi3.T
-	if err == nil {
-		doc, err = loader.LoadFromData(data)
-	}
-	if err != nil {
-		text := err.Error()
-		if i := strings.LastIndex(text, "yaml error: "); i >= 0 {
-			text = strings.TrimPrefix(text[i+len("yaml error: "):], "yaml: ")
-		}
-		if strings.Contains(text, "external reference") {
-			text += ": put all of it into one file first, which tools call bundling"
-		}
-		g.wrong(place{f.Name, 0}, "it cannot be read as OpenAPI: %s", oneLine(text))
+	doc, text := g.load(f)
+	if doc == nil {
 		return nil
 	}
-	switch {
-	case doc.OpenAPI == "":
-		g.wrong(place{f.Name, 0}, "it is neither OpenAPI 3 nor a behaviour model; convert Swagger 2 first")
-		return nil
-	case !strings.HasPrefix(doc.OpenAPI, "3."):
-		g.wrong(place{f.Name, 0}, "it is OpenAPI %s: only 3 is understood", oneLine(doc.OpenAPI))
-		return nil
-	}
+	g.misplaced(text, text.root, "the document as a whole")
 	var found []*declaration
 	items := doc.Paths.Map()
 	for _, path := range slices.Sorted(maps.Keys(items)) {
-		item := items[path]
-		for _, name := range []string{extRetry, extIdempotent} {
-			if item.Extensions[name] != nil {
-				g.wrong(where(f, item.Origin, name), "%s is declared for a path: move it to the operations it is for", name)
+		pathKey, written := text.item(path)
+		g.misplaced(text, written, "a path")
+		pairs(written, func(key, _ *yaml.Node) {
+			if !slices.Contains(itemMembers, key.Value) && !strings.HasPrefix(key.Value, "x-") {
+				g.wrong(text.at(key), "the path %s has the member %q, which is unknown: use a method in lower case, or take it out", oneLine(path), key.Value)
 			}
-		}
+		})
+		item := items[path]
 		operations := item.Operations()
 		for _, method := range slices.Sorted(maps.Keys(operations)) {
 			op := operations[method]
+			key, block := operationOf(written, method)
 			d := &declaration{
-				at: where(f, op.Origin, ""), method: method, path: path, id: op.OperationID,
-				retry: op.Extensions[extRetry], retryAt: where(f, op.Origin, extRetry),
-				idempotent: op.Extensions[extIdempotent], idempotentAt: where(f, op.Origin, extIdempotent),
+				at: text.at(key), pathAt: text.at(pathKey), method: method, path: path, id: op.OperationID, declaredIn: f.Name,
+				retry: member(block, extRetry), idempotent: member(block, extIdempotent),
 			}
-			for _, name := range []string{extRetry, extIdempotent} {
-				if v, ok := op.Extensions[name]; ok && v == nil {
-					g.wrong(where(f, op.Origin, name), "%s is null: leave it out", name)
-				}
-			}
-			servers := doc.Servers
+			g.nulls(d)
+			idKey, _ := find(block, "operationId")
+			d.idAt = text.at(idKey)
+			servers, of := doc.Servers, text.root
 			if len(item.Servers) > 0 {
-				servers = item.Servers
+				servers, of = item.Servers, written
 			}
 			if op.Servers != nil && len(*op.Servers) > 0 {
-				servers = *op.Servers
+				servers, of = *op.Servers, block
 			}
-			d.base = g.base(d, servers)
+			serversKey, _ := find(of, "servers")
+			d.base = g.base(text.at(serversKey), servers)
 			found = append(found, d)
 		}
 	}
 	return found
 }
 
+// load reads a document twice: for what it means, and for where it says so.
+func (g *generator) load(f File) (*openapi3.T, *document) {
+	// A comment makes JSON no JSON, but still YAML. The loader knows lines, and sees what is declared twice, in YAML only.
+	data := append(slices.Clip(f.Data), "\n# \n"...)
+	text := &document{file: f}
+	var root yaml.Node
+	if err := yaml.Unmarshal(data, &root); err != nil {
+		g.unreadable(text, err)
+		return nil, nil
+	}
+	text.root = &root
+	if line := secondDocument(data); line > 0 {
+		g.wrong(place{f.Name, line}, "another document begins here: leave one in the file")
+		return nil, nil
+	}
+	// The loader takes the last of several paths of one name, and says nothing; YAML's own types do not.
+	var all any
+	if err := yaml.Unmarshal(data, &all); err != nil {
+		g.unreadable(text, err)
+		return nil, nil
+	}
+	if !text.begins() {
+		g.wrong(text.at(content(&root)), "it cannot be read as OpenAPI: it is no mapping: is it the right file?")
+		return nil, nil
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(data) // which fetches nothing from elsewhere
+	if err != nil {
+		g.unreadable(text, err)
+		return nil, nil
+	}
+	version, _ := find(&root, "openapi")
+	switch {
+	case doc.OpenAPI == "":
+		g.wrong(text.at(version), "it is neither OpenAPI 3 nor a behaviour model; convert Swagger 2 first")
+		return nil, nil
+	case !strings.HasPrefix(doc.OpenAPI, "3."):
+		g.wrong(text.at(version), "it is OpenAPI %s, and only 3 is understood: convert it first", oneLine(doc.OpenAPI))
+		return nil, nil
+	}
+	return doc, text
+}
+
+// misplaced refuses what would have no effect where it is.
+func (g *generator) misplaced(d *document, n *yaml.Node, where string) {
+	for _, name := range []string{extRetry, extIdempotent} {
+		if key, _ := find(n, name); key != nil {
+			g.wrong(d.at(key), "%s is declared for %s: move it to the operations it is for", name, where)
+		}
+	}
+}
+
+// nulls refuses a member that is there and says nothing.
+func (g *generator) nulls(d *declaration) {
+	for _, of := range []struct {
+		name string
+		node **node
+	}{{extRetry, &d.retry}, {extIdempotent, &d.idempotent}} {
+		if n := *of.node; n != nil && n.plain() == "null" {
+			g.wrong(d.in(n), "%s is null: leave it out", of.name)
+			*of.node = nil
+		}
+	}
+}
+
 // base is the path that the servers have in common.
-func (g *generator) base(d *declaration, servers openapi3.Servers) string {
+func (g *generator) base(at place, servers openapi3.Servers) string {
 	if given := g.options.Base; given != nil {
 		return strings.TrimSuffix(*given, "/")
 	}
@@ -93,10 +139,10 @@ func (g *generator) base(d *declaration, servers openapi3.Servers) string {
 		p := serverPath(s.URL)
 		switch {
 		case strings.Contains(p, "{"):
-			g.wrong(d.at, "the path of its server %s is variable: say with --base which one it is", oneLine(s.URL))
+			g.wrong(at, "the path of the server %s is variable: say with --base which one it is", oneLine(s.URL))
 			return ""
 		case i > 0 && p != base:
-			g.wrong(d.at, "its servers have different paths, %q and %q: say with --base which one it is", oneLine(base), oneLine(p))
+			g.wrong(at, "the servers have different paths, %q and %q: say with --base which one it is", oneLine(base), oneLine(p))
 			return ""
 		}
 		base = p
@@ -115,20 +161,4 @@ func serverPath(u string) string {
 		return ""
 	}
 	return "/" + u
-}
-
-// where is the line of a member of an element, or of the element.
-func where(f File, o *openapi3.Origin, member string) place {
-	switch {
-	case o == nil:
-		return place{f.Name, 0}
-	case member != "":
-		if at, ok := o.Fields.Lookup(member); ok {
-			return place{f.Name, at.Line}
-		}
-	}
-	if o.Key == nil {
-		return place{f.Name, 0}
-	}
-	return place{f.Name, o.Key.Line}
 }

@@ -6,6 +6,7 @@
 package opgen
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -63,7 +64,7 @@ func Generate(o Options) ([]byte, int, error) {
 	}
 	g := &generator{options: o}
 	api, model := o.Source, (*File)(nil)
-	switch isModel := isModel(o.Source.Data); {
+	switch isModel := isModel(o.Source.Data, o.Paths != nil); {
 	case isModel && o.Paths == nil:
 		return nil, 0, fmt.Errorf("%s is a behaviour model, which has no methods and paths: give the OpenAPI document that has them with --paths", o.Source.Name)
 	case isModel:
@@ -77,13 +78,13 @@ func Generate(o Options) ([]byte, int, error) {
 	}
 	rows := g.rows(declared)
 	if g.mistakes == nil && len(rows) == 0 {
-		g.wrong(place{api.Name, 0}, "no operation is in it: is it the right file?")
+		g.wrong(place{api.Name, 1}, "no operation is in it: is it the right file?")
 	}
 	if g.mistakes != nil {
 		slices.SortStableFunc(g.mistakes, func(a, b Mistake) int {
 			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 		})
-		return nil, 0, g.mistakes
+		return nil, 0, slices.Compact(g.mistakes) // an element that two paths refer to is wrong once
 	}
 	code, err := source(o, rows)
 	return code, len(rows), err
@@ -94,15 +95,16 @@ type generator struct {
 	mistakes Mistakes
 }
 
-// isModel tells a behaviour model from an OpenAPI document by its members.
-func isModel(b []byte) bool {
+// isModel tells a behaviour model from an OpenAPI document by its members. Where a model is expected, JSON that cannot be
+// read is one, with a mistake.
+func isModel(b []byte, expected bool) bool {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(b, &members); err != nil {
-		return false
+		return expected && bytes.HasPrefix(bytes.TrimLeft(b, " \t\r\n"), []byte("{")) && !bytes.Contains(b, []byte(`"openapi"`))
 	}
 	_, openapi := members["openapi"]
 	_, operations := members["operations"]
-	return operations && !openapi
+	return !openapi && (operations || expected)
 }
 
 // rows makes the table, and sees to it that package requests takes it.
@@ -114,7 +116,7 @@ func (g *generator) rows(declared []*declaration) []*operation {
 		o := &operation{at: d.at, method: d.method, id: d.id, policy: g.policy(d)}
 		var err error
 		if o.path, o.widened, err = pattern(d.base+d.path, g.options.Widen); err != nil {
-			g.wrong(d.at, "the path %s %w", d.path, err)
+			g.wrong(d.pathAt, "the path %s %w", d.path, err)
 			continue
 		}
 		shape := o.method + " " + shapeOf(o.path)

@@ -3,6 +3,7 @@ package opgen
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,19 +11,20 @@ import (
 	"strconv"
 )
 
-// node is a JSON value that knows its line, which encoding/json does not tell.
+// node is a value of JSON or YAML that knows its line, which their decoders do not tell.
 type node struct {
 	line    int
+	key     int              // of its name, if it is a member
 	members map[string]*node // of an object
 	items   []*node          // of an array
 	array   bool
-	value   any // of anything else
+	value   any // of anything else, as encoding/json or YAML decodes it
 }
 
 // member returns a member of an object, or nil.
 func (n *node) member(name string) *node { return n.members[name] }
 
-// plain is the value as encoding/json would decode it. A null is a text that nothing takes: it is declared, and wrong.
+// plain is the value without the lines, for messages. A null is a text that nothing takes: it is declared, and wrong.
 func (n *node) plain() any {
 	switch {
 	case n.members != nil:
@@ -48,28 +50,54 @@ type jsonReader struct {
 	dec  *json.Decoder
 }
 
-// parseJSON reads one JSON value, in which no member is declared twice.
+// lineError is a mistake in a file that cannot be read for it.
+type lineError struct {
+	line int
+	text string
+}
+
+func (e *lineError) Error() string { return e.text }
+
+// parseJSON reads one JSON value, in which no member is declared twice. The error is a *lineError.
 func parseJSON(data []byte) (*node, error) {
 	r := &jsonReader{data, json.NewDecoder(bytes.NewReader(data))}
 	r.dec.UseNumber()
 	n, err := r.next()
 	if err == nil {
 		if _, more := r.dec.Token(); more != io.EOF {
-			err = fmt.Errorf("line %d: something follows the value", r.line())
+			err = &lineError{r.line(), "something follows the value: take it out"}
 		}
 	}
 	return n, err
 }
 
 // line is that of the last token.
-func (r *jsonReader) line() int {
-	return 1 + bytes.Count(r.data[:r.dec.InputOffset()], []byte("\n"))
+func (r *jsonReader) line() int { return lineAt(r.data, r.dec.InputOffset()) }
+
+// lineAt is the line of an offset.
+func lineAt(data []byte, offset int64) int {
+	return 1 + bytes.Count(data[:min(max(offset, 0), int64(len(data)))], []byte("\n"))
+}
+
+// lastLine is that of the last text.
+func lastLine(data []byte) int {
+	data = bytes.TrimRight(data, " \t\r\n")
+	return lineAt(data, int64(len(data)))
+}
+
+// noJSON says where it is that no JSON goes on. Of the decoder's two offsets the one in its error is none of the file.
+func (r *jsonReader) noJSON(err error) error {
+	line := r.line()
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		line, err = lastLine(r.data), errors.New("it ends in the midst")
+	}
+	return &lineError{line, "it is no JSON: " + oneLine(err.Error()) + ": mend it"}
 }
 
 func (r *jsonReader) next() (*node, error) {
 	t, err := r.dec.Token()
 	if err != nil {
-		return nil, fmt.Errorf("line %d: it is no JSON: %w", r.line(), err)
+		return nil, r.noJSON(err)
 	}
 	n := &node{line: r.line()}
 	switch t {
@@ -93,15 +121,17 @@ func (r *jsonReader) next() (*node, error) {
 		n.value = t
 		return n, nil
 	}
-	_, err = r.dec.Token() // the closing delimiter
-	return n, err
+	if _, err = r.dec.Token(); err != nil { // the closing delimiter
+		return nil, r.noJSON(err)
+	}
+	return n, nil
 }
 
-// pair reads a member, whose line is that of its name.
+// pair reads a member.
 func (r *jsonReader) pair(n *node) error {
 	t, err := r.dec.Token()
 	if err != nil {
-		return fmt.Errorf("line %d: it is no JSON: %w", r.line(), err)
+		return r.noJSON(err)
 	}
 	name, line := fmt.Sprint(t), r.line()
 	v, err := r.next()
@@ -109,9 +139,9 @@ func (r *jsonReader) pair(n *node) error {
 		return err
 	}
 	if other := n.members[name]; other != nil {
-		return fmt.Errorf("line %d: %q is declared in line %d, too: take one out", line, name, other.line)
+		return &lineError{line, fmt.Sprintf("%q is declared in line %d, too: take one out", name, other.key)}
 	}
-	v.line = line
+	v.key = line
 	n.members[name] = v
 	return nil
 }
@@ -131,4 +161,5 @@ func integer(v any) (int, bool) {
 	return 0, false
 }
 
-func sorted(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+// names are those of the members, in order.
+func (n *node) names() []string { return slices.Sorted(maps.Keys(n.members)) }
