@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 
 	"github.com/heed-sdk/heed/delay"
 )
@@ -94,22 +95,39 @@ func (e *exchange) trip(out *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// roundTrip hands a request to the base. An http.Transport does not return before its read of the body does, even when the
-// context has ended: what ends a read that waits for its writer is to close the body.
+// roundTrip hands a request to the base. An http.Transport neither returns nor ends before its read of the body does, not
+// even when the context has ended or the answer is over: what ends a read that waits for its writer is to close the body.
 func (e *exchange) roundTrip(out *http.Request) (*http.Response, error) {
 	if rewinds(out) {
 		return e.t.base().RoundTrip(out)
 	}
-	closed := make(chan struct{})
-	stop := context.AfterFunc(out.Context(), func() {
-		defer close(closed)
-		_ = out.Body.Close()
-	})
-	resp, err := e.t.base().RoundTrip(out)
-	if !stop() {
-		<-closed
+	body := &onceClosed{ReadCloser: out.Body}
+	stop := context.AfterFunc(out.Context(), func() { _ = body.Close() })
+	release := func() {
+		stop()
+		_ = body.Close()
 	}
-	return resp, err
+	out = out.WithContext(out.Context())
+	out.Body = body
+	resp, err := e.t.base().RoundTrip(out)
+	if err != nil || resp == nil || resp.Body == nil || resp.Body == http.NoBody {
+		release()
+		return resp, err
+	}
+	resp.Body = held(resp.Body, release)
+	return resp, nil
+}
+
+// onceClosed is a body that is closed by whoever is first.
+type onceClosed struct {
+	io.ReadCloser
+	once sync.Once
+	err  error
+}
+
+func (b *onceClosed) Close() error {
+	b.once.Do(func() { b.err = b.ReadCloser.Close() })
+	return b.err
 }
 
 // checked makes an outcome of what a RoundTripper returned, whatever it is.
@@ -139,7 +157,7 @@ func withoutURL(err error) error {
 	}
 }
 
-// heldBody keeps the attempt's context alive until the body has been read or closed.
+// heldBody releases what an answer needs, such as the attempt's context, when its body has been read or closed.
 type heldBody struct {
 	io.ReadCloser
 	release func()

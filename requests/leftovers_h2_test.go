@@ -282,31 +282,6 @@ func TestNothingIsLeftOfAStreamOverHTTP2(t *testing.T) {
 	}
 }
 
-// An answer before the body has been sent ends the sending (RFC 9113, section 8.1).
-func TestNothingIsLeftOfABodyThatNobodyWants(t *testing.T) {
-	wired(t, func(t *testing.T, w *wire) {
-		w.h2()
-		w.serve("localhost:80", overH2(func(h *h2peer) {
-			s := h.until(h2Headers).stream
-			h.send(h2Headers, h2EndHeaders|h2EndStream, s, h2TooLong...)
-			h.reset(s, h2NoError)
-		}))
-		r, end := io.Pipe()
-		req := w.request(t.Context(), http.MethodPut, "")
-		req.Body, req.ContentLength = r, -1
-		tr := w.transport()
-		tr.BufferLimit = -1
-		resp, err := tr.RoundTrip(req)
-		if got := fate(resp, err); got != "413" {
-			t.Errorf("%s, %v", got, err)
-		}
-		time.Sleep(time.Second)
-		if _, err := io.WriteString(end, "x"); err == nil {
-			t.Error("the body is still read")
-		}
-	})
-}
-
 // Who cancels resets the stream and leaves the connection to others.
 func TestNothingIsLeftByCancellingOverHTTP2(t *testing.T) {
 	for _, head := range [][]byte{nil, h2OK, h2Busy} {

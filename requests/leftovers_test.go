@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -299,6 +300,64 @@ func TestNothingIsLeftByCallers(t *testing.T) {
 			}
 		})
 	})
+}
+
+// An answer to a request whose body is still waiting for its writer: when the answer is done with, or the caller cancels,
+// nobody reads the body any longer.
+func TestNothingIsLeftOfABodyThatNobodyWants(t *testing.T) {
+	early := func(p *peer) {
+		p.head()
+		p.say("HTTP/1.1 413 X", "Content-Length: 5", "", "hello")
+	}
+	earlyOverH2 := overH2(func(h *h2peer) {
+		s := h.until(h2Headers).stream
+		h.send(h2Headers, h2EndHeaders|h2EndStream, s, h2TooLong...)
+		h.reset(s, h2NoError)
+	})
+	slow := func(p *peer) {
+		p.head()
+		p.say("HTTP/1.1 413 X", "", "")
+		p.pour("x", 300*time.Millisecond)
+	}
+	for name, tt := range map[string]struct {
+		serve func(*peer)
+		use   func(resp *http.Response, cancel func())
+	}{
+		"read":              {early, func(r *http.Response, _ func()) { _, _ = io.Copy(io.Discard, r.Body) }},
+		"closed":            {early, func(r *http.Response, _ func()) {}},
+		"closed, endless":   {slow, func(r *http.Response, _ func()) {}},
+		"cancelled":         {slow, func(r *http.Response, cancel func()) { cancel(); _, _ = io.Copy(io.Discard, r.Body) }},
+		"read, over HTTP/2": {earlyOverH2, func(r *http.Response, _ func()) { _, _ = io.Copy(io.Discard, r.Body) }},
+	} {
+		for variant, vary := range variants {
+			t.Run(name+"/"+variant, func(t *testing.T) {
+				wired(t, func(t *testing.T, w *wire) {
+					if strings.Contains(name, "HTTP/2") {
+						w.h2()
+					}
+					w.serve("localhost:80", tt.serve)
+					tr := w.transport()
+					vary(tr)
+					tr.BufferLimit = -1
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					r, end := io.Pipe()
+					req := w.request(ctx, http.MethodPut, "")
+					req.Body, req.ContentLength = r, -1
+					resp, err := tr.RoundTrip(req)
+					if err != nil || resp.StatusCode != 413 {
+						t.Fatalf("%v, %v", resp, err)
+					}
+					tt.use(resp, cancel)
+					_ = resp.Body.Close()
+					synctest.Wait()
+					if _, err := io.WriteString(end, "x"); err == nil {
+						t.Error("the body is still read")
+					}
+				})
+			})
+		}
+	}
 }
 
 // refreshing refreshes at the API itself, over the same base.
