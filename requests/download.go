@@ -24,7 +24,8 @@ type Download struct {
 // Download fetches a file in two hops. The first is authenticated and goes to the client's base, whatever the origin of
 // the URL is; its path, query and fragment are kept. It is repeated on 429, 502, 503, 504 and failures without an
 // answer. If it redirects, the second hop goes to where it points, once, without credentials, and follows no further
-// redirect. The error is always an *Error, and never has a signed query in it.
+// redirect. Both ask for the bytes of the file as they are, uncompressed. The error is always an *Error, and never has a
+// signed query in it.
 //
 // The context holds for the body too.
 func (c *Client) Download(ctx context.Context, url string) (*Download, error) {
@@ -86,7 +87,9 @@ func (c *Client) fileURL(s string) (*url.URL, error) {
 }
 
 func fileRequest(ctx context.Context, u *url.URL, offset int64, validator string) *http.Request {
-	req := (&http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}}).WithContext(ctx)
+	// Uncompressed, since only so are the length and the offsets those of the file.
+	header := http.Header{"Accept-Encoding": {"identity"}}
+	req := (&http.Request{Method: http.MethodGet, URL: u, Header: header}).WithContext(ctx)
 	if offset > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
 		req.Header.Set("If-Range", validator)
