@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/heed-sdk/heed/interop/internal/line"
 	"github.com/heed-sdk/heed/interop/internal/testmain"
 )
 
@@ -17,7 +18,7 @@ const patience = 45 * time.Second
 // process have goroutines of their own, which come and go.
 func TestMain(m *testing.M) {
 	testmain.Parallel(64)
-	goleak.VerifyTestMain(m,
+	goleak.VerifyTestMain(m, append(line.Leftovers(),
 		// Centrifuge's, which sleeps for a second before it looks whether its node was shut down.
 		goleak.IgnoreAnyFunction("github.com/centrifugal/centrifuge/internal/dissolve.(*Dissolver).runWorker"),
 		goleak.Cleanup(func(code int) {
@@ -25,5 +26,5 @@ func TestMain(m *testing.M) {
 				_ = os.RemoveAll(buildDir)
 			}
 			os.Exit(code)
-		}))
+		}))...)
 }

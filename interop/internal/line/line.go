@@ -10,6 +10,7 @@ import (
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
 )
 
 // Line is a line that connections to a server can be made through.
@@ -64,5 +65,14 @@ func (l *Line) Add(kind string, attributes map[string]any) {
 func (l *Line) Remove(kind string) {
 	if err := l.p.Toxics.RemoveToxic(context.Background(), kind); err != nil {
 		l.t.Error(err)
+	}
+}
+
+// Leftovers are the goroutines that toxiproxy does not end when a connection ends while something is added to its line or
+// removed, or when limit_data ends it.
+func Leftovers() []goleak.Option {
+	return []goleak.Option{
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 	}
 }
