@@ -91,6 +91,13 @@ func (s *stand) expect(t *testing.T, when string, want ...string) {
 	s.fired = nil
 }
 
+// early is a clock whose timers fire up to 15 ms before their time, as coarse ones may.
+type early struct{ clock.Clock }
+
+func (c early) AfterFunc(d time.Duration, f func()) *clock.Timer {
+	return c.Clock.AfterFunc(d-min(d/2, 15*ms), f)
+}
+
 // stands are the clocks on which the registry has to keep its promises.
 var stands = map[string]func(t *testing.T, check func(*testing.T, *stand)){
 	"fake": func(t *testing.T, check func(*testing.T, *stand)) {
@@ -122,6 +129,16 @@ var stands = map[string]func(t *testing.T, check func(*testing.T, *stand)){
 	"real, in a bubble": func(t *testing.T, check func(*testing.T, *stand)) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStand(delay.TimersOn(clock.New()))
+			s.advance = func(d time.Duration) {
+				time.Sleep(d)
+				synctest.Wait()
+			}
+			check(t, s)
+		})
+	},
+	"early, in a bubble": func(t *testing.T, check func(*testing.T, *stand)) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStand(delay.TimersOn(early{clock.New()}))
 			s.advance = func(d time.Duration) {
 				time.Sleep(d)
 				synctest.Wait()

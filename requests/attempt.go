@@ -71,12 +71,12 @@ func (e *exchange) outgoing() (*http.Request, error) {
 func (e *exchange) trip(out *http.Request) (*http.Response, error) {
 	d := e.t.AttemptTimeout
 	if d <= 0 {
-		return e.checked(e.t.base().RoundTrip(out))
+		return e.checked(e.roundTrip(out))
 	}
 	ctx, cancel := context.WithCancelCause(out.Context())
 	expired := &delay.TimeoutError{Kind: delay.KindRequestTimeout, After: d}
 	timer := e.t.timers.After(delay.KindRequestTimeout, d, func() { cancel(expired) })
-	resp, err := e.checked(e.t.base().RoundTrip(out.WithContext(ctx)))
+	resp, err := e.checked(e.roundTrip(out.WithContext(ctx)))
 	inTime := timer.Stop()
 	switch {
 	case err != nil:
@@ -92,6 +92,24 @@ func (e *exchange) trip(out *http.Request) (*http.Response, error) {
 	}
 	resp.Body = held(resp.Body, func() { cancel(nil) })
 	return resp, nil
+}
+
+// roundTrip hands a request to the base. An http.Transport does not return before its read of the body does, even when the
+// context has ended: what ends a read that waits for its writer is to close the body.
+func (e *exchange) roundTrip(out *http.Request) (*http.Response, error) {
+	if rewinds(out) {
+		return e.t.base().RoundTrip(out)
+	}
+	closed := make(chan struct{})
+	stop := context.AfterFunc(out.Context(), func() {
+		defer close(closed)
+		_ = out.Body.Close()
+	})
+	resp, err := e.t.base().RoundTrip(out)
+	if !stop() {
+		<-closed
+	}
+	return resp, err
 }
 
 // checked makes an outcome of what a RoundTripper returned, whatever it is.

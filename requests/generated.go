@@ -31,6 +31,8 @@ type Transport struct {
 	//
 	// An http.Transport repeats by itself, once and unseen, a request that found its kept-alive connection closed; set
 	// DisableKeepAlives where even that matters.
+	// Over HTTP/2 it repeats what the server refused unprocessed as well, up to seven times, with waits of its own that add
+	// up to a minute.
 	Base http.RoundTripper
 
 	// Tokens, if set, gives each attempt its Authorization, in place of one that the request already has. If it is a
