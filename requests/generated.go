@@ -96,7 +96,30 @@ type Transport struct {
 
 // RoundTrip sends the request, and again as the policy allows. The request itself is never changed.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	return t.roundTrip(req, nil)
+	if !t.direct(req) {
+		return t.roundTrip(req, nil)
+	}
+	resp, err := t.base().RoundTrip(req)
+	if err == nil && resp != nil && resp.StatusCode < 400 {
+		if resp.Request != req {
+			resp.Request = req
+		}
+		return resp, nil
+	}
+	e := t.exchange(req, nil)
+	e.attempt = 1
+	resp, err = e.checked(resp, err)
+	e.learn(req, resp)
+	return e.goOn(resp, err)
+}
+
+// direct reports whether a first attempt is the request as it is, with nobody to tell of it: success costs then no more
+// than without Transport.
+func (t *Transport) direct(req *http.Request) bool {
+	t.once.Do(t.prepare)
+	return t.bare && !t.gates.any() && req.Response == nil && rewinds(req) &&
+		req.URL != nil && req.URL.Host != "" && (req.URL.Scheme == "https" || secure(req.URL) == nil) &&
+		keyOf(req.Context()) == ""
 }
 
 func (t *Transport) roundTrip(req *http.Request, c *call) (*http.Response, error) {
@@ -104,37 +127,20 @@ func (t *Transport) roundTrip(req *http.Request, c *call) (*http.Response, error
 		closeBody(req)
 		return nil, err
 	}
-	if !t.adds(req, c) {
-		// Nothing to add and nobody to tell: success costs no more than without Transport.
-		resp, err := t.base().RoundTrip(req)
-		if err == nil && resp != nil && resp.StatusCode < 400 {
-			resp.Request = req
-			return resp, nil
-		}
-		e := t.exchange(req, c)
-		e.attempt = 1
-		resp, err = e.checked(resp, err)
-		e.learn(req, resp)
-		return e.goOn(resp, err)
+	return t.exchange(req, c).run("")
+}
+
+// prepare does once what all requests share.
+func (t *Transport) prepare() {
+	t.timers = delay.TimersOn(t.Clock)
+	if t.Origin != "" {
+		t.origin, t.fault = parseOrigin(t.Origin)
 	}
-	e := t.exchange(req, c)
-	return e.run("")
+	t.bare = t.fault == nil && t.Tokens == nil && t.AttemptTimeout <= 0 && !t.Hooks.any()
 }
 
-// adds reports whether a first attempt is anything but the request as it is.
-func (t *Transport) adds(req *http.Request, c *call) bool {
-	return !t.bare || t.gates.any() || c != nil || req.Response != nil || !rewinds(req) || keyOf(req.Context()) != ""
-}
-
-// ready prepares what all requests share, once.
 func (t *Transport) ready() error {
-	t.once.Do(func() {
-		t.timers = delay.TimersOn(t.Clock)
-		t.bare = t.Tokens == nil && t.AttemptTimeout <= 0 && !t.Hooks.any()
-		if t.Origin != "" {
-			t.origin, t.fault = parseOrigin(t.Origin)
-		}
-	})
+	t.once.Do(t.prepare)
 	return t.fault
 }
 
