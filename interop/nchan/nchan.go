@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -113,10 +114,8 @@ func (s *Server) do(req *http.Request, want ...int) {
 		return
 	}
 	defer res.Body.Close()
-	for _, status := range want {
-		if res.StatusCode == status {
-			return
-		}
+	if slices.Contains(want, res.StatusCode) {
+		return
 	}
 	body, _ := io.ReadAll(res.Body)
 	s.t.Errorf("nchan: %s was answered by %s %s", req.Method, res.Status, bytes.TrimSpace(body))

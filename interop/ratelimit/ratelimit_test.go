@@ -212,7 +212,7 @@ func TestMany(t *testing.T) {
 			var back time.Time
 			for i, r := range on {
 				// The clock of the log may lag by what the server does in one go.
-				if r.At.Before(back.Add(-10 * time.Millisecond)) {
+				if r.At.Before(back.Add(-100 * time.Millisecond)) {
 					t.Errorf("request %d came at %v, before %v: %+v", i+1, r.At, back, on)
 				}
 				if r.Status != http.StatusOK {
