@@ -40,6 +40,9 @@ func (p Pause) Sleep(ctx context.Context, w Wait) error {
 	if p.OnWait != nil {
 		p.OnWait(w)
 	}
+	if w.For <= 0 {
+		return Ended(ctx) // there is no timer to arm
+	}
 	rest := w.For
 	// Up to the mark it is one timer and from there on another, so that never more than one is armed.
 	if mark := p.Mark.Sub(start); p.OnMark != nil && mark > 0 && mark < rest {

@@ -1,13 +1,14 @@
 package interop_test
 
 import (
-	"flag"
-	"fmt"
 	"os"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/heed-sdk/heed/interop/internal/line"
+	"github.com/heed-sdk/heed/interop/internal/testmain"
 )
 
 // patience bounds whatever a test waits for. No test needs half of it, except on a machine that has other things to do.
@@ -16,17 +17,8 @@ const patience = 45 * time.Second
 // TestMain looks, when all servers are gone, whether anybody has left a goroutine behind: in between the servers in this
 // process have goroutines of their own, which come and go.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		// These tests wait much and compute little: how many run at once is not for the number of processors to say.
-		if err := flag.Set("test.parallel", "64"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
-	goleak.VerifyTestMain(m,
+	testmain.Parallel(64)
+	goleak.VerifyTestMain(m, append(line.Leftovers(),
 		// Centrifuge's, which sleeps for a second before it looks whether its node was shut down.
 		goleak.IgnoreAnyFunction("github.com/centrifugal/centrifuge/internal/dissolve.(*Dissolver).runWorker"),
 		goleak.Cleanup(func(code int) {
@@ -34,5 +26,5 @@ func TestMain(m *testing.M) {
 				_ = os.RemoveAll(buildDir)
 			}
 			os.Exit(code)
-		}))
+		}))...)
 }

@@ -14,7 +14,7 @@ import (
 // send makes one attempt. Its error is a failure without an answer, or final.
 func (e *exchange) send(reason string) (*http.Response, error) {
 	e.attempt++
-	e.reason, e.told = reason, nil
+	e.reason, e.told, e.read = reason, nil, false
 	out, err := e.outgoing()
 	if err != nil {
 		return nil, err

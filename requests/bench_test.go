@@ -133,6 +133,12 @@ func TestSuccessAllocatesNothing(t *testing.T) {
 		})
 	}
 	plain := count(m)
+	local := &requests.Transport{Base: m}
+	req.URL.Scheme, req.URL.Host = "http", "127.0.0.1:8080"
+	if got := count(local); got > plain {
+		t.Errorf("%v allocations to this machine, and %v without Transport", got, plain)
+	}
+	req = get()
 	tr := &requests.Transport{Base: m, Operations: requests.MustOperations(map[string]requests.Operation{"GET /{$}": {Max: 5}})}
 	if got := count(tr); got > plain {
 		t.Errorf("%v allocations, and %v without Transport", got, plain)

@@ -44,6 +44,13 @@
 // cross to another origin, whatever redirects. A download goes in two hops, authenticated to the API and then without
 // credentials to the signed address that it redirected to. No token and no query is in an error, a log line or a hook.
 //
+// # What it goes into
+//
+// The folder interop/plugs has examples, compiled and run, with go-github, with a client of oapi-codegen whose table of
+// operations comes from the same document, and with otelhttp: around a Transport it makes one span of a request with all
+// its waits, and as Base one of each attempt. It writes whole addresses into its spans, those that a download is
+// redirected to included.
+//
 // # What it does not do
 //
 // It caches nothing, limits no rate ahead of the first refusal, and does not repeat a body that broke off: that is the caller's to see.

@@ -2,6 +2,7 @@ package requests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,7 +25,8 @@ type Download struct {
 // Download fetches a file in two hops. The first is authenticated and goes to the client's base, whatever the origin of
 // the URL is; its path, query and fragment are kept. It is repeated on 429, 502, 503, 504 and failures without an
 // answer. If it redirects, the second hop goes to where it points, once, without credentials, and follows no further
-// redirect. The error is always an *Error, and never has a signed query in it.
+// redirect. Both ask for the bytes of the file as they are, uncompressed. The error is always an *Error, and never has a
+// signed query in it.
 //
 // The context holds for the body too.
 func (c *Client) Download(ctx context.Context, url string) (*Download, error) {
@@ -32,7 +34,8 @@ func (c *Client) Download(ctx context.Context, url string) (*Download, error) {
 }
 
 // DownloadFrom is Download from an offset, for one that broke off there, given the Validator it had. When the file has
-// changed, or the server does not serve parts, Body is the whole file and Offset is 0 (RFC 9110, section 13.1.5).
+// changed, or the server does not serve parts, Body is the whole file and Offset is 0 (RFC 9110, section 13.1.5): a server
+// that takes no notice of the validator is asked once more, from the first hop and without an offset.
 func (c *Client) DownloadFrom(ctx context.Context, url string, offset int64, validator string) (*Download, error) {
 	switch {
 	case offset < 0:
@@ -44,6 +47,18 @@ func (c *Client) DownloadFrom(ctx context.Context, url string, offset int64, val
 	if err != nil {
 		return nil, err
 	}
+	d, err := c.hops(ctx, at, offset, validator)
+	if errors.Is(err, errReplaced) {
+		return c.hops(ctx, at, 0, "")
+	}
+	return d, err
+}
+
+// errReplaced is a part of another file than the one that is gone on with.
+var errReplaced = errors.New("requests: the file was replaced")
+
+// hops makes both hops. The error may be errReplaced.
+func (c *Client) hops(ctx context.Context, at *url.URL, offset int64, validator string) (*Download, error) {
 	req := fileRequest(ctx, at, offset, validator)
 	if err := c.t.admit(req); err != nil {
 		return nil, failure(err)
@@ -67,7 +82,7 @@ func (c *Client) DownloadFrom(ctx context.Context, url string, offset int64, val
 		return c.signed(ctx, next, at, offset, validator)
 	}
 	if resp.StatusCode/100 == 2 {
-		return file(resp, at, offset)
+		return file(resp, at, offset, validator)
 	}
 	return nil, c.refused(resp, link, &p)
 }
@@ -86,7 +101,9 @@ func (c *Client) fileURL(s string) (*url.URL, error) {
 }
 
 func fileRequest(ctx context.Context, u *url.URL, offset int64, validator string) *http.Request {
-	req := (&http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}}).WithContext(ctx)
+	// Uncompressed, since only so are the length and the offsets those of the file.
+	header := http.Header{"Accept-Encoding": {"identity"}}
+	req := (&http.Request{Method: http.MethodGet, URL: u, Header: header}).WithContext(ctx)
 	if offset > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
 		req.Header.Set("If-Range", validator)
@@ -126,7 +143,7 @@ func (c *Client) signed(ctx context.Context, to, from *url.URL, offset int64, va
 		return nil, failure(err)
 	}
 	if resp.StatusCode/100 == 2 {
-		return file(resp, from, offset)
+		return file(resp, from, offset, validator)
 	}
 	e := newError(resp.StatusCode, resp.Header, nil)
 	e.RetryAfter = c.t.asked(&p, resp.Header).Duration()
@@ -142,8 +159,8 @@ func (c *Client) signed(ctx context.Context, to, from *url.URL, offset int64, va
 	return nil, e
 }
 
-// file is an answer as a download.
-func file(resp *http.Response, named *url.URL, offset int64) (*Download, error) {
+// file is an answer as a download, asked for with a validator.
+func file(resp *http.Response, named *url.URL, offset int64, asked string) (*Download, error) {
 	d := &Download{
 		Body: resp.Body, ContentType: resp.Header.Get("Content-Type"), Length: resp.ContentLength,
 		FileName: fileName(resp.Header.Get("Content-Disposition"), named.Path), Validator: validator(resp),
@@ -158,8 +175,23 @@ func file(resp *http.Response, named *url.URL, offset int64) (*Download, error) 
 			Message: "the server sent another part of the file than was asked for",
 		}
 	}
+	if replaced(resp.Header, asked) {
+		_ = resp.Body.Close()
+		return nil, errReplaced
+	}
 	d.Offset = offset
 	return d, nil
+}
+
+// replaced reports whether a part is of another file than the validator is of. Not every object store looks at If-Range,
+// and parts are put together only if their validators are the same (RFC 9110, section 15.3.7.3).
+func replaced(h http.Header, asked string) bool {
+	name := "Last-Modified"
+	if strings.HasPrefix(asked, `"`) {
+		name = "ETag"
+	}
+	is := h.Get(name)
+	return is != "" && is != asked
 }
 
 // validator is what If-Range takes: a strong entity tag, or else the date (RFC 9110, section 13.1.5). What the transport

@@ -1,6 +1,7 @@
 package requests_test
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -239,6 +240,39 @@ func TestDownloadDeadline(t *testing.T) {
 		_, err := c.Download(ctx, "/f")
 		if e, ok := errors.AsType[*requests.Error](err); !ok || e.Code != requests.CodeNetwork || !errors.Is(err, context.DeadlineExceeded) {
 			r.t.Errorf("%v", err)
+		}
+	})
+}
+
+// A host that compresses whatever may be compressed would leave a download without a length, and its rest without offsets.
+func TestDownloadUncompressed(t *testing.T) {
+	fakes.Bubble(t, start, func(t *testing.T) {
+		content := strings.Repeat("0123456789", 1000)
+		net := fakes.NewNetwork(t)
+		net.Serve(t, "api.test", http.RedirectHandler("https://files.test/f", http.StatusFound))
+		net.Serve(t, "files.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Etag", `"v1"`)
+			if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+				http.ServeContent(w, r, "f.txt", time.Time{}, strings.NewReader(content))
+				return
+			}
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			_, _ = io.WriteString(z, content)
+			_ = z.Close()
+		}))
+		c, err := requests.NewClient(api, &requests.Transport{Base: net.Transport()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := c.Download(t.Context(), "/f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := io.ReadAll(d.Body)
+		d.Body.Close()
+		if string(got) != content || d.Length != int64(len(content)) || d.Validator != `"v1"` {
+			t.Errorf("%d bytes of %d, validator %s", len(got), d.Length, d.Validator)
 		}
 	})
 }

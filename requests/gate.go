@@ -3,10 +3,8 @@ package requests
 import (
 	"container/heap"
 	"crypto/sha256"
-	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -166,36 +164,52 @@ func (s *gates) sweep(now time.Time) {
 // gateOf names the host of a request and whom it is sent for.
 func (t *Transport) gateOf(req *http.Request) gateID {
 	id := gateID{origin: strings.ToLower(req.URL.Scheme + "://" + req.URL.Hostname() + ":" + port(req.URL))}
-	h := sha256.New()
+	var who [512]byte
+	b := who[:0]
 	if t.ThrottleBy != nil {
-		_, _ = io.WriteString(h, t.ThrottleBy(req))
+		b = append(b, t.ThrottleBy(req)...)
 	} else {
-		_, _ = io.WriteString(h, req.URL.User.String())
-		credentials(h, req.Header)
-		credentials(h, query(req.URL))
+		if req.URL.User != nil {
+			b = append(b, req.URL.User.String()...)
+		}
+		b = appendCredentials(b, req.Header)
+		if req.URL.RawQuery != "" {
+			b = appendCredentials(b, req.URL.Query())
+		}
 	}
-	h.Sum(id.who[:0])
+	id.who = sha256.Sum256(b)
 	return id
 }
 
-func query(u *url.URL) map[string][]string {
-	if u.RawQuery == "" {
-		return nil
+// appendCredentials writes what may be a credential, by its name. To take too much for one only means to wait for nobody.
+func appendCredentials(b []byte, fields map[string][]string) []byte {
+	var few [8]string
+	names := few[:0]
+	for name := range fields {
+		if name != idempotencyHeader && slices.ContainsFunc(credentialWords, func(word string) bool { return containsFold(name, word) }) {
+			names = append(names, name)
+		}
 	}
-	return u.Query()
+	slices.Sort(names)
+	for _, name := range names {
+		for _, v := range fields[name] {
+			b = append(b, 0)
+			b = append(b, name...)
+			b = append(b, 0)
+			b = append(b, v...)
+		}
+	}
+	return b
 }
 
-// credentials writes what may be a credential, by its name. To take too much for one only means to wait for nobody.
-func credentials(w io.Writer, fields map[string][]string) {
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		lower := strings.ToLower(name)
-		if name == idempotencyHeader || !slices.ContainsFunc(credentialWords, func(word string) bool { return strings.Contains(lower, word) }) {
-			continue
-		}
-		for _, v := range fields[name] {
-			_, _ = io.WriteString(w, "\x00"+lower+"\x00"+v)
+// containsFold looks for a word of lower-case ASCII letters, whatever the case of the letters of s.
+func containsFold(s, word string) bool {
+	for i := 0; i+len(word) <= len(s); i++ {
+		if s[i]|0x20 == word[0] && strings.EqualFold(s[i:i+len(word)], word) {
+			return true
 		}
 	}
+	return false
 }
 
 var credentialWords = []string{"auth", "token", "key", "cookie", "secret", "session", "sign", "sig", "credential", "password"}

@@ -96,7 +96,30 @@ type Transport struct {
 
 // RoundTrip sends the request, and again as the policy allows. The request itself is never changed.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	return t.roundTrip(req, nil)
+	if !t.direct(req) {
+		return t.roundTrip(req, nil)
+	}
+	resp, err := t.base().RoundTrip(req)
+	if err == nil && resp != nil && resp.StatusCode < 400 {
+		if resp.Request != req {
+			resp.Request = req
+		}
+		return resp, nil
+	}
+	e := t.exchange(req, nil)
+	e.attempt = 1
+	resp, err = e.checked(resp, err)
+	e.learn(req, resp)
+	return e.goOn(resp, err)
+}
+
+// direct reports whether a first attempt is the request as it is, with nobody to tell of it: success costs then no more
+// than without Transport.
+func (t *Transport) direct(req *http.Request) bool {
+	t.once.Do(t.prepare)
+	return t.bare && !t.gates.any() && req.Response == nil && rewinds(req) &&
+		req.URL != nil && req.URL.Host != "" && (req.URL.Scheme == "https" || secure(req.URL) == nil) &&
+		keyOf(req.Context()) == ""
 }
 
 func (t *Transport) roundTrip(req *http.Request, c *call) (*http.Response, error) {
@@ -104,37 +127,20 @@ func (t *Transport) roundTrip(req *http.Request, c *call) (*http.Response, error
 		closeBody(req)
 		return nil, err
 	}
-	if !t.adds(req, c) {
-		// Nothing to add and nobody to tell: success costs no more than without Transport.
-		resp, err := t.base().RoundTrip(req)
-		if err == nil && resp != nil && resp.StatusCode < 400 {
-			resp.Request = req
-			return resp, nil
-		}
-		e := t.exchange(req, c)
-		e.attempt = 1
-		resp, err = e.checked(resp, err)
-		e.learn(req, resp)
-		return e.goOn(resp, err)
+	return t.exchange(req, c).run("")
+}
+
+// prepare does once what all requests share.
+func (t *Transport) prepare() {
+	t.timers = delay.TimersOn(t.Clock)
+	if t.Origin != "" {
+		t.origin, t.fault = parseOrigin(t.Origin)
 	}
-	e := t.exchange(req, c)
-	return e.run("")
+	t.bare = t.fault == nil && t.Tokens == nil && t.AttemptTimeout <= 0 && !t.Hooks.any()
 }
 
-// adds reports whether a first attempt is anything but the request as it is.
-func (t *Transport) adds(req *http.Request, c *call) bool {
-	return !t.bare || t.gates.any() || c != nil || req.Response != nil || !rewinds(req) || keyOf(req.Context()) != ""
-}
-
-// ready prepares what all requests share, once.
 func (t *Transport) ready() error {
-	t.once.Do(func() {
-		t.timers = delay.TimersOn(t.Clock)
-		t.bare = t.Tokens == nil && t.AttemptTimeout <= 0 && !t.Hooks.any()
-		if t.Origin != "" {
-			t.origin, t.fault = parseOrigin(t.Origin)
-		}
-	})
+	t.once.Do(t.prepare)
 	return t.fault
 }
 
@@ -163,7 +169,8 @@ type exchange struct {
 	t       *Transport
 	req     *http.Request // the caller's, never changed
 	call    *call
-	decided *plan  // see plan
+	planned bool
+	decided plan   // once planned, see plan
 	key     string // the idempotency key to add
 	trusted bool   // whether the request is for an origin that is given credentials
 	strayed bool   // whether a redirect led it away from where it was sent first
@@ -177,6 +184,8 @@ type exchange struct {
 	renewed *oauth2.Token  // what the next one carries, after a 401
 	replays int            // after a 401
 	retries *delay.Retries // made when the first attempt failed
+	read    bool
+	wanted  delay.RetryAfter // by the last answer, once read, see asked
 }
 
 // exchange begins one with a request.
@@ -191,13 +200,13 @@ func (t *Transport) exchange(req *http.Request, c *call) *exchange {
 
 // plan applies the policy and the first two gates, once it is needed: a request that succeeds looks nothing up.
 func (e *exchange) plan() *plan {
-	if e.decided == nil {
+	if !e.planned {
 		// A request that calls no operation of the table has the zero one: what its method allows, and the defaults.
 		op, _ := e.t.Operations.find(e.req)
 		repeatable := safe(e.req.Method) || op.Idempotent || e.key != "" || hasKey(e.req.Header)
 		e.decide(e.t.policy().plan(repeatable, op))
 	}
-	return e.decided
+	return &e.decided
 }
 
 // decide makes a plan the exchange's, under the caller's cap.
@@ -209,7 +218,7 @@ func (e *exchange) decide(p plan) {
 		p.attempts = min(p.attempts, n)
 	}
 	p.attempts = max(p.attempts, 1)
-	e.decided = &p
+	e.decided, e.planned = p, true
 }
 
 // safe is the first gate: whether the method may be repeated (RFC 9110, section 9.2.2). Of methods that it does not know
@@ -304,20 +313,26 @@ func (e *exchange) wait(resp *http.Response, failure error, reason string) (wait
 	return err == nil, err
 }
 
-// asked reads what the server asked for. A failure without an answer has no header.
+// asked reads what the server asked for, once for each answer: a date counts from the moment that it came. A failure
+// without an answer has no header.
 func (e *exchange) asked(resp *http.Response) delay.RetryAfter {
 	if resp == nil {
 		return delay.RetryAfter{}
 	}
-	return e.t.asked(e.plan(), resp.Header)
+	if !e.read {
+		e.wanted, e.read = e.t.asked(e.plan(), resp.Header), true
+	}
+	return e.wanted
 }
 
 func (t *Transport) asked(p *plan, h http.Header) delay.RetryAfter {
-	now := t.timers.Now()
-	if t.ReadWait != nil {
-		return FirstOf(t.ReadWait, p.asked)(h, now)
+	switch {
+	case t.ReadWait != nil:
+		return FirstOf(t.ReadWait, p.asked)(h, t.timers.Now())
+	case len(h.Values("Retry-After")) == 0:
+		return delay.RetryAfter{} // without asking the clock, which takes longer than all else here
 	}
-	return p.asked(h, now)
+	return p.asked(h, t.timers.Now())
 }
 
 func (e *exchange) unwaited(why error) {

@@ -64,6 +64,58 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A storage that takes no notice of If-Range sends a part of whatever file it has.
+func TestResumeReplaced(t *testing.T) {
+	const date, other = "Mon, 30 Nov 2026 12:00:00 GMT", "Mon, 30 Nov 2026 12:00:01 GMT"
+	for _, tt := range []struct {
+		name      string
+		validator string
+		header    http.Header // of the part
+		replaced  bool
+	}{
+		{"the same tag", `"v1"`, http.Header{"Etag": {`"v1"`}, "Last-Modified": {other}}, false},
+		{"another tag", `"v1"`, http.Header{"Etag": {`"v2"`}}, true},
+		{"a weak tag is another", `"v1"`, http.Header{"Etag": {`W/"v1"`}}, true},
+		{"no tag", `"v1"`, http.Header{"Last-Modified": {other}}, false},
+		{"the same date", date, http.Header{"Etag": {`"v1"`}, "Last-Modified": {date}}, false},
+		{"another date", date, http.Header{"Last-Modified": {other}}, true},
+		{"no date", date, http.Header{"Etag": {`"v1"`}}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.header.Set("Content-Range", "bytes 6-9/10")
+			signed := to("https://files.test/f?sig=s3cret")
+			twoHops(t, []fakes.Answer{signed, signed}, []fakes.Answer{
+				{Status: 206, Body: "rest", Header: tt.header},
+				{Body: "the other file", Header: http.Header{"Etag": {`"v2"`}}},
+			}, func(r *rig, c *requests.Client, storage *fakes.API) {
+				d, err := c.DownloadFrom(r.t.Context(), "/f", 6, tt.validator)
+				if err != nil {
+					r.t.Fatal(err)
+				}
+				defer d.Body.Close()
+				body, _ := io.ReadAll(d.Body)
+				if !tt.replaced {
+					if d.Offset != 6 || string(body) != "rest" || len(storage.Received()) != 1 {
+						r.t.Errorf("%q from %d on", body, d.Offset)
+					}
+					return
+				}
+				if d.Offset != 0 || string(body) != "the other file" || d.Validator != `"v2"` {
+					r.t.Errorf("%q from %d on, with %s", body, d.Offset, d.Validator)
+				}
+				for hop, received := range [][]fakes.Received{r.api.Received(), storage.Received()} {
+					if len(received) != 2 {
+						r.t.Fatalf("hop %d was made %d times", hop+1, len(received))
+					}
+					if again := received[1].Header; again.Get("Range") != "" || again.Get("If-Range") != "" {
+						r.t.Errorf("hop %d, again, with %v", hop+1, again)
+					}
+				}
+			})
+		})
+	}
+}
+
 // A whole download that broke off twice, from a host that signs and forgets.
 func TestResumeFromFileHost(t *testing.T) {
 	fakes.Bubble(t, start, func(t *testing.T) {

@@ -20,6 +20,7 @@ type allowance struct {
 	limit   int
 	every   time.Duration
 	latency time.Duration
+	now     func() time.Time
 	began   time.Time
 
 	mu      sync.Mutex
@@ -31,8 +32,12 @@ type allowance struct {
 }
 
 func newAllowance(limit int, every, latency time.Duration) *allowance {
+	return allowanceOn(time.Now, limit, every, latency)
+}
+
+func allowanceOn(now func() time.Time, limit int, every, latency time.Duration) *allowance {
 	return &allowance{
-		limit: limit, every: every, latency: latency, began: time.Now(),
+		limit: limit, every: every, latency: latency, now: now, began: now(),
 		served: map[string]int{}, window: map[string]int{}, refused: map[string][]int{}, left: map[time.Time]int{},
 	}
 }
@@ -41,7 +46,7 @@ func (a *allowance) RoundTrip(req *http.Request) (*http.Response, error) {
 	time.Sleep(a.latency)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now, who := time.Now(), req.Header.Get("Authorization")
+	now, who := a.now(), req.Header.Get("Authorization")
 	window := int(now.Sub(a.began) / a.every)
 	if window != a.window[who] {
 		a.window[who], a.served[who] = window, 0

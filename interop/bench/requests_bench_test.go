@@ -215,7 +215,7 @@ var jobs = []struct {
 	fewer   []string // the peers that allocate less for it than the SDK
 }{
 	{"success", false, "", nil},
-	{"retry", true, "", []string{"rehttp", "retryablehttp", "retryablehttp-standard"}},
+	{"retry", true, "", []string{"rehttp", "retryablehttp"}},
 	{"retry-body", true, strings.Repeat("0123456789abcdef", 64), []string{"rehttp", "retryablehttp"}},
 }
 

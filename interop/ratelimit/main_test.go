@@ -1,0 +1,16 @@
+//go:build unix
+
+package ratelimit_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/heed-sdk/heed/interop/internal/testmain"
+)
+
+func TestMain(m *testing.M) {
+	testmain.Parallel(16)
+	goleak.VerifyTestMain(m)
+}
