@@ -38,6 +38,9 @@ const (
 // Timers is the registry that stands between the SDK and a clock: it knows every timer outstanding, by kind. It keeps
 // its own queue by deadline and order of creation, with one alarm at the clock for the head, so that ties fire in order
 // on any clock. Of the clock it uses Now and AfterFunc only.
+//
+// An alarm that has become too early is left to ring in vain, if that is soon: timers that are armed and stopped again and
+// again cost the clock nothing.
 type Timers struct {
 	clock clock.Clock // nil when the owner of the registry moves time itself
 	now   func() time.Time
@@ -129,35 +132,37 @@ func (s *Timers) fireDue() {
 		s.mu.Lock()
 	}
 	s.firing = false
-	if s.alarm != nil {
-		s.alarm.Stop()
-		s.alarm = nil
-	}
+	s.stopAlarm()
 	s.setAlarm()
 	s.mu.Unlock()
 }
 
-// setAlarm keeps the clock's one alarm at the head of the queue. The caller holds mu.
+// soon is the longest delay of a stopped timer whose alarm is left to ring in vain.
+const soon = 2 * time.Second
+
+// setAlarm sees to it that the clock's one alarm rings when the head of the queue is due, or sooner: it is set again then.
+// The caller holds mu.
 func (s *Timers) setAlarm() {
-	if s.clock == nil || s.firing {
+	if s.clock == nil || s.firing || len(s.queue) == 0 {
 		return // the owner fires; or fireDue sets the alarm when it is done
-	}
-	if len(s.queue) == 0 {
-		if s.alarm != nil {
-			s.alarm.Stop()
-			s.alarm = nil
-		}
-		return
 	}
 	head := s.queue[0].at
 	if s.alarm != nil {
-		if s.alarmAt.Equal(head) {
+		if !s.alarmAt.After(head) {
 			return
 		}
 		s.alarm.Stop()
 	}
 	// At least 1 ns: a mock clock does not fire an alarm of 0 before it is moved again.
 	s.alarm, s.alarmAt = s.clock.AfterFunc(max(head.Sub(s.now()), 1), s.fireDue), head
+}
+
+// stopAlarm takes the alarm off. The caller holds mu.
+func (s *Timers) stopAlarm() {
+	if s.alarm != nil {
+		s.alarm.Stop()
+		s.alarm = nil
+	}
 }
 
 // notify tells whoever watches the list that it changed. The caller holds mu.
@@ -201,7 +206,9 @@ func (t *Timer) Stop() bool {
 		return false
 	}
 	heap.Remove(&s.queue, t.index)
-	s.setAlarm()
+	if len(s.queue) == 0 && t.delay > soon && !s.firing {
+		s.stopAlarm()
+	}
 	s.notify()
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/heed-sdk/heed/delay"
@@ -112,19 +113,29 @@ func (t *Transport) drain(resp *http.Response) {
 		_ = resp.Body.Close()
 		return
 	}
-	closed := make(chan struct{})
-	timer := t.timers.After(delay.KindRequestTimeout, drainTime, func() {
-		go func() { // closing may wait, and ends the read
-			defer close(closed)
-			_ = resp.Body.Close()
-		}()
-	})
-	_, _ = io.CopyN(io.Discard, resp.Body, drainLimit)
+	d := &drainer{rest: io.LimitedReader{R: resp.Body, N: drainLimit}, body: resp.Body}
+	d.closing.Add(1)
+	timer := t.timers.After(delay.KindRequestTimeout, drainTime, d.cut)
+	_, _ = io.Copy(io.Discard, &d.rest)
 	if !timer.Stop() {
-		<-closed
+		d.closing.Wait()
 		return
 	}
 	_ = resp.Body.Close()
+}
+
+// drainer is an answer whose rest is read, until that takes too long.
+type drainer struct {
+	rest    io.LimitedReader
+	body    io.Closer
+	closing sync.WaitGroup
+}
+
+func (d *drainer) cut() {
+	go func() { // closing may wait, and ends the read
+		defer d.closing.Done()
+		_ = d.body.Close()
+	}()
 }
 
 func closeResponse(resp *http.Response) {

@@ -362,6 +362,10 @@ func (e *exchange) deliver(resp *http.Response, err error) (*http.Response, erro
 // cause says in a word what an attempt came back with.
 func cause(resp *http.Response, err error) string {
 	switch {
+	case err == nil && resp.StatusCode == http.StatusTooManyRequests:
+		return "429" // Itoa would allocate it
+	case err == nil && resp.StatusCode == http.StatusServiceUnavailable:
+		return "503"
 	case err == nil:
 		return strconv.Itoa(resp.StatusCode)
 	case timeout(err):
