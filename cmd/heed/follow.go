@@ -49,7 +49,6 @@ func (a *app) follow(ctx context.Context, cfg stream.Config, texts []string, cou
 		if err := a.message(msg); err != nil {
 			return err
 		}
-		b.message()
 		if n++; n == count {
 			return nil
 		}

@@ -39,7 +39,7 @@ func TestTail(t *testing.T) {
 		fakes.StreamStep{Messages: []string{"three"}, Then: fakes.Stop},
 	)
 	p := open(t, 100, 30, nil, "sh", "-c", strings.Join(command, " ")+`; echo "left $?"; stty -a`)
-	first := p.untilHas("last message 0:01 ago")
+	first := p.untilHas("last frame 1 s ago")
 	if !strings.HasPrefix(first, "one\ntwo\n  lines\nconnected since ") {
 		t.Errorf("the messages are not above the status:\n%s", first)
 	}

@@ -29,9 +29,15 @@ func TestStaleness(t *testing.T) {
 		c := w.config(w.dialer())
 		c.Staleness = 4 * time.Second
 		began := time.Now()
+		alive := []time.Duration{}
+		c.Trace.Alive = func() { alive = append(alive, time.Since(began)) }
 		_, err := w.collect(c, 1)
 		want(w, "error", err, nil)
 		want(w, "stale", len(w.stale), 1)
+		for i, at := range alive {
+			want(w, "a sign of life after", at, time.Duration(i)*3*time.Second)
+		}
+		want(w, "signs of life", len(alive), 20)
 		r := w.server.seen()[0]
 		want(w, "lived", r.ended.Sub(began).Round(time.Second), 19*3*time.Second+4*time.Second)
 	})
