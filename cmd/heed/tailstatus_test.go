@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -292,6 +294,68 @@ func TestTailSend(t *testing.T) {
 		}
 	})
 }
+
+// TestTailSendsBeforeItEnds has the count of messages come up at once, before the server has taken in what is sent. A server
+// that never does is not waited for for ever.
+func TestTailSendsBeforeItEnds(t *testing.T) {
+	for _, takes := range []int{3, 1} {
+		fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+			var got []string
+			transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+				here, there := net.Pipe() // without a buffer
+				go func() {
+					_ = http.Serve(&oneConn{conn: there}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						c, err := websocket.Accept(w, r, nil)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						defer c.CloseNow()
+						_ = c.Write(context.Background(), websocket.MessageText, []byte("hello"))
+						for range takes {
+							time.Sleep(time.Second)
+							_, b, _ := c.Read(context.Background())
+							got = append(got, string(b))
+						}
+						time.Sleep(time.Minute)
+					}))
+				}()
+				return here, nil
+			}}
+			began := time.Now()
+			r := tool{transport: transport}.run(t.Context(), "tail", "--json", "ws://localhost/", "--count", "1", "--send", "a", "--send", "b", "--send", "c")
+			took := time.Since(began).Round(time.Second)
+			synctest.Wait()
+			if r.code != 0 || r.stdout != `{"data":"hello"}`+"\n" {
+				t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
+			}
+			if want := []string{"a", "b", "c"}[:takes]; !slices.Equal(got, want) {
+				t.Errorf("the server got %q, want %q", got, want)
+			}
+			told := strings.Count(r.stderr, `"event":"not_sent"`)
+			if takes == 3 && (told != 0 || took != 3*time.Second) || takes == 1 && (told != 2 || took != 5*time.Second) {
+				t.Errorf("it took %v, and told\n%s", took, r.stderr)
+			}
+			time.Sleep(time.Hour)
+		})
+	}
+}
+
+// oneConn is a listener that has one connection.
+type oneConn struct {
+	net.Listener
+	conn net.Conn
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if l.conn == nil {
+		return nil, io.EOF
+	}
+	defer func() { l.conn = nil }()
+	return l.conn, nil
+}
+
+func (l *oneConn) Close() error { return nil }
 
 func TestTailSendNeedsWebSocket(t *testing.T) {
 	r := tool{}.run(t.Context(), "tail", "https://stream.test/", "--send", "x")
