@@ -218,25 +218,6 @@ func (s *sleeper) waits(what string, d time.Duration) {
 	want(s.T, what, armed[0].Delay(), d)
 }
 
-// A frame that comes only after the machine was asleep may have waited in a buffer since before: it proves nothing.
-func TestFrozenPeerIsNoticedBeforeDelivery(t *testing.T) {
-	h := &hand{}
-	asleep(t, h, 0, pinned(1), func(s *sleeper) {
-		synctest.Wait()
-		s.clock.StepWall(time.Hour)
-		h.last().in <- text("from before")
-		s.waits("the wait after a sleep", 2*time.Second)
-		s.clock.Advance(2 * time.Second)
-		synctest.Wait()
-		h.last().in <- text("fresh")
-		synctest.Wait()
-		wantList(t, "delivered", s.messages, []string{"fresh"})
-		want(t, "slept", s.log.stale[0].Slept, true)
-		want(t, "silence", s.log.stale[0].Silence, time.Hour)
-		wantList(t, "reasons", s.log.reasons(), []delay.Reason{delay.Woken})
-	})
-}
-
 func TestWokenWhileConnected(t *testing.T) {
 	h := &hand{}
 	asleep(t, h, 0, pinned(1), func(s *sleeper) {
