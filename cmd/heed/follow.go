@@ -120,7 +120,7 @@ func (a *app) send(ctx context.Context, s *stream.Stream, texts []string, live <
 			}
 			texts = texts[1:]
 			if err != nil {
-				a.happened("not_sent", fmt.Sprintf("a text may not have been sent: %v", err), map[string]any{"texts": 1})
+				a.happened("not_sent", fmt.Sprintf("a text may not have been sent: %v", err), map[string]any{"texts": 1, "error": err.Error()})
 			}
 		}
 	}
@@ -131,9 +131,6 @@ func (a *app) happened(event, text string, more map[string]any) {
 	if !a.json {
 		a.out.line("%s", text)
 		return
-	}
-	if more == nil {
-		more = map[string]any{}
 	}
 	more["event"] = event
 	_ = a.out.remark(more)
@@ -154,14 +151,14 @@ func (a *app) tailTrace(quiet bool) *stream.Trace {
 			if i.Err.Class == stream.Permanent {
 				return // it is the command's last word
 			}
-			say("failed", fmt.Sprintf("attempt %d failed: %v", i.Attempt, i.Err), map[string]any{"attempt": i.Attempt, "status": i.Err.Status})
+			say("failed", fmt.Sprintf("attempt %d failed: %v", i.Attempt, i.Err), map[string]any{"attempt": i.Attempt, "status": i.Err.Status, "error": i.Err.Error()})
 		},
 		Stale: func(i stream.StaleInfo) {
-			say("stale", fmt.Sprintf("nothing came for %s", i.Silence.Round(time.Second)), nil)
+			say("stale", fmt.Sprintf("nothing came for %s", i.Silence.Round(time.Second)), map[string]any{"attempt": i.Attempt, "silence": i.Silence.Seconds()})
 		},
 		Disconnected: func(i stream.DisconnectedInfo) {
 			if i.By != stream.ByConsumer {
-				say("disconnected", fmt.Sprintf("disconnected: %v", i.Err), map[string]any{"attempt": i.Attempt})
+				say("disconnected", fmt.Sprintf("disconnected: %v", i.Err), map[string]any{"attempt": i.Attempt, "error": fmt.Sprint(i.Err)})
 			}
 		},
 		Waiting: func(w delay.Wait) {

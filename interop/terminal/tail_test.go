@@ -92,6 +92,22 @@ func TestTailElsewhere(t *testing.T) {
 	}
 }
 
+// TestTailIntoHead has what reads the messages end after the first one: the command ends too, without a word, and takes its
+// line away.
+func TestTailIntoHead(t *testing.T) {
+	t.Parallel()
+	_, command := tail(t,
+		fakes.StreamStep{Messages: []string{"one"}, Alive: 2 * time.Second, Then: fakes.Drop},
+		fakes.StreamStep{Messages: []string{"two"}, Then: fakes.Stop},
+	)
+	p := open(t, 100, 12, nil, "bash", "-c", "{ "+strings.Join(command, " ")+`; echo "left $?" >&2; } | head -1`)
+	p.untilHas("last frame 1 s ago")
+	s := p.untilHas("left ")
+	if line, _ := p.line(s, "left "); strings.TrimSpace(line) != "left 11" || strings.Contains(s, "heed:") {
+		t.Errorf("at the end:\n%s", s)
+	}
+}
+
 // TestTailInBackground has a job that nobody looks at: it tells lines, and is not stopped.
 func TestTailInBackground(t *testing.T) {
 	t.Parallel()
