@@ -105,7 +105,7 @@ func testExpired(t *testing.T, s *server) {
 	default:
 		t.Errorf("%d %q: %v", e.Status, e.Code, err)
 	}
-	for _, outcome := range strings.Fields(l.outcomes()) {
+	for outcome := range strings.FieldsSeq(l.outcomes()) {
 		if outcome != "authorization_pending" && outcome != "expired_token" {
 			t.Errorf("the polls came back with %q", l.outcomes())
 		}

@@ -114,7 +114,7 @@ func decode(t *testing.T, screen string) string {
 	t.Helper()
 	var points []string
 	width := 0
-	for _, l := range strings.Split(screen, "\n") {
+	for l := range strings.SplitSeq(screen, "\n") {
 		if strings.ContainsAny(l, "█▀▄") {
 			points = append(points, l)
 			width = max(width, len([]rune(l)))
