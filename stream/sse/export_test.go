@@ -20,3 +20,6 @@ func Scan(text []byte) (marks []int, ok bool) {
 	}
 	return marks, ok && c.between()
 }
+
+// Unfinished is unfinished.
+var Unfinished = unfinished

@@ -38,22 +38,23 @@ func (d *Decoder) search() bool {
 	return true
 }
 
-// searchLast is search for the less than a block that is left.
+// searchLast is search for the less than a block that is left, but for a character that is not all there yet.
 func (d *Decoder) searchLast() bool {
-	n := d.end - d.found
+	left := d.buf[d.found:d.end]
+	n := len(left) - unfinished(left)
 	if n == 0 {
 		return false
 	}
 	var p [block]byte
-	copy(p[:], d.buf[d.found:d.end])
+	copy(p[:], left[:n])
 	d.from = d.found
-	d.found = d.end
+	d.found += n
 	var ok bool
 	if d.marks, ok = mark(&p); !ok || !d.text.between() {
 		d.marks, ok = d.text.scan(&p)
 	}
 	d.marks &= 1<<n - 1
-	d.doubt = !ok // after a character that is cut here, too, which may be whole in the end
+	d.doubt = !ok
 	d.odd = d.odd || d.doubt
 	return true
 }
@@ -167,6 +168,7 @@ func (d *Decoder) makeRoom() {
 	if d.data != nil {
 		d.data = into[:data]
 	}
+	unsearched := d.end - d.found
 	d.buf, d.pos, d.end = into, data, keep
-	d.found = keep
+	d.found = keep - unsearched
 }

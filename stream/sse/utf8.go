@@ -41,6 +41,28 @@ func (c *characters) scan(p *[block]byte) (marks uint64, ok bool) {
 	return marks, bad == 0
 }
 
+// unfinished returns how many of the last bytes begin a character that is not all there.
+func unfinished(p []byte) int {
+	for n := 1; n <= min(3, len(p)); n++ {
+		long := 1
+		switch c := p[len(p)-n]; {
+		case c >= 0xF0:
+			long = 4
+		case c >= 0xE0:
+			long = 3
+		case c >= 0xC0:
+			long = 2
+		case c >= 0x80:
+			continue
+		}
+		if long > n {
+			return n
+		}
+		return 0
+	}
+	return 0
+}
+
 // appendUTF8 appends p to dst with U+FFFD in place of what is not UTF-8. As the Encoding standard's decoder does (section
 // 8.1.1), and unlike package strings, it replaces each maximal prefix of a valid sequence by one, and every other byte
 // by one of its own.

@@ -61,3 +61,22 @@ func TestScan(t *testing.T) {
 		try(0)
 	}
 }
+
+// TestUnfinished cuts a text everywhere: what is left of a character is not searched before the rest has come.
+func TestUnfinished(t *testing.T) {
+	const text = "aé€😀한\uFFFD\U0010FFFFz"
+	for end := range len(text) + 1 {
+		whole := end
+		for !utf8.ValidString(text[:whole]) {
+			whole--
+		}
+		if got := sse.Unfinished([]byte(text[:end])); got != end-whole {
+			t.Errorf("%q: %d, want %d", text[:end], got, end-whole)
+		}
+	}
+	for _, bad := range []string{"\x80", "\x80\x80\x80\x80", "é\x80", "€\x80\x80", "\n", ""} {
+		if got := sse.Unfinished([]byte(bad)); got != 0 {
+			t.Errorf("%q: %d, want 0", bad, got)
+		}
+	}
+}
