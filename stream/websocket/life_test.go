@@ -186,6 +186,32 @@ func TestFrozenServer(t *testing.T) {
 	}
 }
 
+// A message that the server does not take in holds up neither Close nor the loop.
+func TestFrozenWhileSending(t *testing.T) {
+	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+		client := pipes(t, func(c net.Conn) { upgrade(c, accepted) })
+		stm := stream.Reconnect(stream.Config{Dialer: websocket.Dialer{URL: "ws://localhost/", Client: client}})
+		ended, sent := make(chan struct{}), make(chan error)
+		go func() {
+			defer close(ended)
+			for _, err := range stm.Messages(context.Background()) {
+				t.Errorf("yielded %v", err)
+			}
+		}()
+		synctest.Wait()
+		go func() { sent <- stm.Send(context.Background(), stream.Message{Data: []byte("a")}) }()
+		time.Sleep(time.Hour)
+		began := time.Now()
+		_ = stm.Close()
+		want(t, "Close took", time.Since(began), 0)
+		<-ended
+		want(t, "sent", <-sent != nil, true)
+		if took := time.Since(began); took > 10*time.Millisecond {
+			t.Errorf("the loop ended after %v", took)
+		}
+	})
+}
+
 func selfSigned(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
