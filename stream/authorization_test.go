@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -47,6 +48,24 @@ func TestUnauthorizedSharesOneCounter(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestUnauthorizedByTicketDisconnectAndDial(t *testing.T) {
+	bubble(t, func(t *testing.T, c watched) {
+		asked := 0
+		d := dials(step{end: &stream.DisconnectError{Class: stream.Unauthorized}}, refused(401, 0), last)
+		l, err := follow(t, c, d, func(c *stream.Config) {
+			c.Credential = func(context.Context, stream.Credential) (stream.Credential, error) {
+				if asked++; asked == 1 {
+					return stream.Credential{}, retrieve(401, "", "")
+				}
+				return stream.Credential{URL: "ticket"}, nil
+			}
+		})
+		want(t, "ends", errors.Is(err, stream.AuthorizationFailed), true)
+		want(t, "dials", d.count(), 2)
+		wantDurations(t, "waits", l.waited(), s(1, 2))
+	})
 }
 
 func TestAuthorizationThreshold(t *testing.T) {

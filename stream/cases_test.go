@@ -1,16 +1,15 @@
 package stream_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -19,6 +18,7 @@ import (
 	"github.com/heed-sdk/heed/internal/cases"
 	"github.com/heed-sdk/heed/internal/fakes"
 	"github.com/heed-sdk/heed/stream"
+	"github.com/heed-sdk/heed/stream/sse"
 	"github.com/heed-sdk/heed/stream/websocket"
 )
 
@@ -47,7 +47,7 @@ type scriptStep struct {
 	Location     string   `json:"location"`
 	Accept       bool     `json:"accept"`
 	Messages     []string `json:"messages"`
-	Raw          string   `json:"raw"`
+	Raw          *string  `json:"raw"`
 	ContentType  string   `json:"contentType"`
 	AliveSeconds float64  `json:"aliveSeconds"`
 	Then         string   `json:"then"`
@@ -56,68 +56,26 @@ type scriptStep struct {
 	Drop         bool     `json:"drop"`
 }
 
-// laneOf reads the lane alone: a file of a lane that is not run here is not judged here either.
-func laneOf(t *testing.T, data []byte) string {
-	t.Helper()
-	var c struct{ Lane string }
-	if err := json.Unmarshal(data, &c); err != nil {
-		t.Fatal(err)
-	}
-	return c.Lane
-}
-
-// TestCases runs the cases of the lanes reconnect and poll. Those of the lane sse are run where that transport is.
+// TestCases runs every case of the family, whatever its lane. Those of the lane reconnect hold for any transport, so they run
+// over three.
 func TestCases(t *testing.T) {
-	passed, ran, sse := 0, 0, 0
-	for _, file := range caseFiles(t) {
-		lane := laneOf(t, file.Data)
-		if lane == "sse" {
-			sse++
-			continue
+	cases.Run(t, "streams", func(t *testing.T, c streamCase) {
+		for i, s := range c.Script {
+			s.check(t, c.Lane, i == len(c.Script)-1)
 		}
-		ran++
-		ok := t.Run(strings.TrimSuffix(strings.TrimPrefix(file.Name, "streams/"), ".json"), func(t *testing.T) {
-			var c streamCase
-			cases.Decode(t, file.Data, &c)
-			switch c.Lane {
-			case "reconnect":
-				t.Run("websocket", c.overWebSocket)
-				t.Run("dialer", c.overDialer)
-			case "poll":
-				c.overHTTP(t)
-			default:
-				t.Fatalf("unknown lane %q", c.Lane)
-			}
-		})
-		if ok {
-			passed++
+		switch c.Lane {
+		case "reconnect":
+			t.Run("dialer", c.overDialer)
+			t.Run("websocket", func(t *testing.T) { c.overNetwork(t, webSocket) })
+			t.Run("sse", func(t *testing.T) { c.overNetwork(t, eventStream) })
+		case "sse":
+			c.overNetwork(t, eventStream)
+		case "poll":
+			c.overHTTP(t)
+		default:
+			t.Fatalf("unknown lane %q", c.Lane)
 		}
-	}
-	t.Logf("lane sse: %d files, not run here", sse)
-	t.Logf("cases: %d of %d", passed, ran)
-	if passed != ran || ran == 0 {
-		t.Fail()
-	}
-}
-
-// caseFiles cuts files that hold a list into their cases.
-func caseFiles(t *testing.T) []cases.File {
-	t.Helper()
-	var all []cases.File
-	for _, file := range cases.Files(t, "streams") {
-		var list []json.RawMessage
-		if !bytes.HasPrefix(bytes.TrimSpace(file.Data), []byte("[")) {
-			all = append(all, file)
-			continue
-		}
-		if err := json.Unmarshal(file.Data, &list); err != nil {
-			t.Fatal(err)
-		}
-		for i, item := range list {
-			all = append(all, cases.File{Name: file.Name + "#" + strconv.Itoa(i+1), Data: item})
-		}
-	}
-	return all
+	})
 }
 
 // credentials hands out a new token for each attempt.
@@ -134,32 +92,45 @@ func (c streamCase) config(d stream.Dialer, clk watched, l *log) stream.Config {
 }
 
 // stops is how many messages come in all, if the consumer breaks out after the last one.
-func (c streamCase) stops(t *testing.T) int {
-	t.Helper()
+func (c streamCase) stops() int {
 	n := 0
 	for _, s := range c.Script {
 		n += len(s.Messages)
-		switch s.Then {
-		case "stop":
+		if s.Raw != nil {
+			for range sse.NewDecoder(strings.NewReader(*s.Raw), sse.Options{}).Events() {
+				n++
+			}
+		}
+		if s.Then == string(fakes.Stop) {
 			return n
-		case "", "drop", "end":
-		default:
-			t.Fatalf("unknown end %q", s.Then)
 		}
 	}
 	return -1
 }
 
-func (s scriptStep) check(t *testing.T, poll bool) {
+// check fails the test at a step that is not of the lane, or that says two things or none.
+func (s scriptStep) check(t *testing.T, lane string, last bool) {
 	t.Helper()
+	poll := lane == "poll"
+	if lane != "sse" && (s.Raw != nil || s.ContentType != "") {
+		t.Fatalf("raw and contentType are of the lane sse: %+v", s)
+	}
 	dial := s.Refuse != 0 || s.Accept
-	switch {
-	case s.Raw != "" || s.ContentType != "":
-		t.Fatal("raw and contentType are of the lane sse")
-	case poll && (dial || s.Location != "" || s.Messages != nil || s.Then != "" || s.AliveSeconds != 0), !poll && (!dial || s.Status != 0 || s.Events != nil || s.Drop):
+	if poll && (dial || s.Location != "" || s.Messages != nil || s.Then != "" || s.AliveSeconds != 0) ||
+		!poll && (!dial || s.Status != 0 || s.Events != nil || s.Drop) {
 		t.Fatalf("a step of another lane: %+v", s)
-	case poll && (s.Status != 0) == s.Drop, !poll && (s.Refuse != 0) == s.Accept:
+	}
+	if poll && (s.Status != 0) == s.Drop || !poll && (s.Refuse != 0) == s.Accept || s.Messages != nil && s.Raw != nil {
 		t.Fatalf("a step that is two things or none: %+v", s)
+	}
+	switch fakes.Then(s.Then) {
+	case "", fakes.Drop, fakes.End:
+	case fakes.Stop:
+		if !last {
+			t.Fatal("a consumer that breaks out before the last step")
+		}
+	default:
+		t.Fatalf("unknown end %q", s.Then)
 	}
 }
 
@@ -208,23 +179,34 @@ func (c streamCase) judgeAttempts(t *testing.T, tokens, positions []string) {
 	}
 }
 
-// overWebSocket runs a case over the real transport, against a server in the bubble.
-func (c streamCase) overWebSocket(t *testing.T) {
+func webSocket(client *http.Client) stream.Dialer {
+	return websocket.Dialer{URL: "wss://stream.test/", Client: client}
+}
+
+func eventStream(client *http.Client) stream.Dialer {
+	return sse.Dialer{URL: "https://stream.test/", Client: client}
+}
+
+// overNetwork runs a case over a real transport, against a server in the bubble.
+func (c streamCase) overNetwork(t *testing.T, transport func(*http.Client) stream.Dialer) {
 	fakes.Bubble(t, c.Now, func(t *testing.T) {
 		var script []fakes.StreamStep
 		for _, s := range c.Script {
-			s.check(t, false)
-			script = append(script, fakes.StreamStep{
+			made := fakes.StreamStep{
 				Refuse: s.Refuse, RetryAfter: s.RetryAfter, Location: s.Location,
-				Messages: s.Messages, Alive: seconds(s.AliveSeconds), Then: fakes.Then(s.Then),
-			})
+				Messages: s.Messages, ContentType: s.ContentType, Alive: seconds(s.AliveSeconds), Then: fakes.Then(s.Then),
+			}
+			if s.Raw != nil {
+				made.Raw = *s.Raw
+			}
+			script = append(script, made)
 		}
 		net := fakes.NewNetwork(t)
 		server := scripted(t, script...)
-		net.Serve(t, "ws.test", server)
+		net.Serve(t, "stream.test", server)
 		clk, l := newWatched(), &log{}
-		d := websocket.Dialer{URL: "wss://ws.test/stream", Client: net.Client()}
-		messages, err := collect(t.Context(), stream.Reconnect(c.config(d, clk, l)), c.stops(t))
+		messages, err := c.collect(t, c.config(transport(net.Client()), clk, l), l)
+		synctest.Wait() // the server has seen the end
 		c.judge(t, l.waited(), err)
 		wantList(t, "messages", messages, c.Expect.Messages)
 		c.judge(t, fakes.Waited(server.Attempts()), err)
@@ -241,12 +223,27 @@ func (c streamCase) overWebSocket(t *testing.T) {
 	})
 }
 
+// collect consumes a stream until the consumer is to break out, or the script is over: the wait after that is none of the
+// case's.
+func (c streamCase) collect(t *testing.T, cfg stream.Config, l *log) ([]string, error) {
+	t.Helper()
+	ctx, over := context.WithCancel(t.Context())
+	defer over()
+	cfg.Trace.Waiting = func(w delay.Wait) {
+		if l.connecting == len(c.Script) {
+			over()
+			return
+		}
+		l.record(func() { l.waits = append(l.waits, w) })
+	}
+	return collect(ctx, stream.Reconnect(cfg), c.stops())
+}
+
 // overDialer runs a case over a scripted dialer.
 func (c streamCase) overDialer(t *testing.T) {
 	fakes.Bubble(t, c.Now, func(t *testing.T) {
 		var script []step
 		for _, s := range c.Script {
-			s.check(t, false)
 			made := step{messages: s.Messages, alive: seconds(s.AliveSeconds), open: s.Then == "stop"}
 			if s.Then == "end" {
 				made.end = io.EOF
@@ -261,7 +258,7 @@ func (c streamCase) overDialer(t *testing.T) {
 			script = append(script, made)
 		}
 		clk, l, d := newWatched(), &log{}, dials(script...)
-		messages, err := collect(t.Context(), stream.Reconnect(c.config(d, clk, l)), c.stops(t))
+		messages, err := c.collect(t, c.config(d, clk, l), l)
 		c.judge(t, l.waited(), err)
 		wantList(t, "messages", messages, c.Expect.Messages)
 		var tokens, positions []string
@@ -281,7 +278,6 @@ func (c streamCase) overHTTP(t *testing.T) {
 	fakes.Bubble(t, c.Now, func(t *testing.T) {
 		var script []fakes.PollStep
 		for _, s := range c.Script {
-			s.check(t, true)
 			script = append(script, fakes.PollStep{Status: s.Status, RetryAfter: s.RetryAfter, Events: s.Events, Drop: s.Drop})
 		}
 		net := fakes.NewNetwork(t)

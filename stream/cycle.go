@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/heed-sdk/heed/delay"
@@ -16,6 +17,7 @@ type run struct {
 	attempts int
 	position string
 	refused  Credential // the credential that was refused last, until there is another
+	closing  atomic.Bool
 }
 
 // cycle is one attempt and, if it succeeds, the life of its connection. It reports false when the loop is to stop without
@@ -28,6 +30,8 @@ func (r *run) cycle(ctx context.Context, yield func(Message, error) bool) (outco
 	if dog.limit > 0 {
 		a.alive = dog.alive
 	}
+	r.closing.Store(false)
+	a.alive = r.observe.alive(a.alive, &r.closing)
 	err := r.mint(ctx, &a)
 	switch {
 	case delay.Ended(ctx) != nil || errors.Is(err, ErrEnd):
@@ -129,6 +133,7 @@ func (p *pump) live(ctx context.Context, took time.Duration, yield func(Message,
 	p.closed = make(chan struct{})
 	context.AfterFunc(connCtx, func() {
 		defer close(p.closed)
+		p.closing.Store(true)
 		_ = p.conn.Close() // what ends the connection has been said already
 	})
 	defer p.teardown(end) // also when the loop's body panics
@@ -172,7 +177,7 @@ func (p *pump) live(ctx context.Context, took time.Duration, yield func(Message,
 // deliver hands message after message to the consumer until the connection ends, and returns why it did, or true if the
 // consumer broke out of the loop.
 func (p *pump) deliver(connCtx context.Context, yield func(Message, error) bool) (broke bool, err error) {
-	watched := p.dog.limit > 0
+	watched, tell := p.dog.limit > 0, p.observe.trace.Alive
 	resumer, _ := p.conn.(Resumer)
 	for {
 		var before string
@@ -193,6 +198,9 @@ func (p *pump) deliver(connCtx context.Context, yield func(Message, error) bool)
 			return false, err
 		}
 		p.messages++
+		if tell != nil {
+			tell()
+		}
 		if !yield(m, nil) {
 			return true, nil
 		}

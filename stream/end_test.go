@@ -76,6 +76,7 @@ func (run *consumer) over(t *testing.T, c watched, attempts int) {
 	<-run.ended
 	want(t, "the loop ended after", time.Since(began), 0)
 	want(t, "error", run.err, nil)
+	wantList(t, "timers at once", c.kinds(), []delay.Kind{})
 	run.stream.TryNow()
 	run.stream.Woken()
 	time.Sleep(24 * time.Hour)

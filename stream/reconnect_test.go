@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/heed-sdk/heed/delay"
@@ -63,21 +61,6 @@ func TestFirstConnectIsImmediate(t *testing.T) {
 		want(t, "dialled after", d.at[0].Sub(began), 0)
 		wantDurations(t, "waits", l.waited(), s())
 	})
-}
-
-func TestFlappingIsNotHealth(t *testing.T) {
-	for name, end := range map[string]error{"broken": nil, "ended cleanly": io.EOF} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, c watched) {
-				flap := step{end: end}
-				l, _ := follow(t, c, dials(flap, flap, flap, flap, flap, flap, flap, flap, last))
-				wantDurations(t, "waits", l.waited(), s(1, 2, 4, 8, 16, 32, 60, 60))
-				for _, i := range l.disconnected[:8] {
-					want(t, "healthy", i.Healthy, false)
-				}
-			})
-		})
-	}
 }
 
 func TestAMessageProvesHealth(t *testing.T) {
@@ -221,34 +204,6 @@ func TestSpread(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestTryNowCutsThePresentWaitOnly(t *testing.T) {
-	bubble(t, func(t *testing.T, c watched) {
-		d := dials(refused(503, time.Hour), step{messages: []string{"a"}, alive: 10 * time.Second}, last)
-		l := &log{}
-		stm := stream.Reconnect(stream.Config{Dialer: d, Rand: pinned(1), Clock: c, Trace: l.trace()})
-		press := func() {
-			for range 100 {
-				stm.TryNow()
-			}
-		}
-		press() // nothing is waiting yet
-		go func() {
-			time.Sleep(2 * time.Second)
-			press() // in the wait
-			synctest.Wait()
-			press() // connected
-			want(t, "alive", d.alive(), 1)
-		}()
-		_, err := collect(t.Context(), stm, 2)
-		want(t, "error", err, nil)
-		want(t, "attempts", d.count(), 3)
-		want(t, "connections at once", d.most, 1)
-		want(t, "the first wait was cut after", d.at[1].Sub(d.at[0]), 2*time.Second)
-		want(t, "the second was not", d.at[2].Sub(d.at[1]), 11*time.Second)
-		want(t, "the count goes on", l.waits[0].Attempt, 1)
-	})
 }
 
 func TestHandshakeDeadline(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -147,15 +149,38 @@ func TestSecretsNeverShow(t *testing.T) {
 	}
 }
 
+// TestSecretsOfACarelessTransport has the loop hide what a transport of the user's own does not.
+func TestSecretsOfACarelessTransport(t *testing.T) {
+	careless := errors.New("refused " + canary)
+	for name, s := range map[string]step{
+		"dial":             {err: careless},
+		"attempt":          {err: &stream.AttemptError{Status: 503, Err: careless}},
+		"end for good":     {err: &stream.AttemptError{Class: stream.Permanent, Err: careless}},
+		"disconnect":       {end: &stream.DisconnectError{Text: "bad " + canary, Code: 4000}},
+		"disconnect cause": {end: &stream.DisconnectError{Class: stream.Permanent, Err: careless}},
+		"broken":           {end: careless},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, _ watched) {
+				showsNothing(t, dials(s), func(context.Context, stream.Credential) (stream.Credential, error) {
+					return stream.Credential{URL: "wss://ws.test/?ticket=" + canary}, nil
+				})
+			})
+		})
+	}
+}
+
 // showsNothing runs a stream for a minute and searches all that it shows.
-func showsNothing(t *testing.T, d websocket.Dialer, credential stream.CredentialFunc) {
+func showsNothing(t *testing.T, d stream.Dialer, credential stream.CredentialFunc) {
 	t.Helper()
 	var out bytes.Buffer
 	cfg := stream.Config{
 		Dialer: d, Credential: credential, Trace: sink(&out), Staleness: 10 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
-	fmt.Fprintf(&out, "%v %+v %#v\n%v %+v\n", d, d, d, cfg, cfg)
+	if _, ours := d.(websocket.Dialer); ours {
+		fmt.Fprintf(&out, "%v %+v %#v\n%v %+v\n", d, d, d, cfg, cfg)
+	}
 	stm := stream.Reconnect(cfg)
 	fmt.Fprintf(&out, "%v %+v\n", stm, stm)
 	end := time.AfterFunc(time.Minute, func() { _ = stm.Close() })
@@ -172,4 +197,50 @@ func showsNothing(t *testing.T, d websocket.Dialer, credential stream.Credential
 	if !strings.Contains(out.String(), "attempt") {
 		t.Error("nothing was told at all")
 	}
+}
+
+// TestSecretsNotInPanics runs this test once more as a process that panics with what it was told, and reads what that leaves
+// behind.
+func TestSecretsNotInPanics(t *testing.T) {
+	const variable = "HEED_TEST_PANICS"
+	if where := os.Getenv(variable); where != "" {
+		panics(t, where)
+		return
+	}
+	for _, where := range []string{"Failed", "Disconnected", "the loop's body", "the credential"} {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestSecretsNotInPanics$")
+		cmd.Env = append(os.Environ(), variable+"="+where, "GOTRACEBACK=all")
+		out, err := cmd.CombinedOutput()
+		if err == nil || !bytes.Contains(out, []byte("panic: ")) || !bytes.Contains(out, []byte("goroutine ")) {
+			t.Errorf("%s: no panic: %v\n%s", where, err, out)
+		}
+		if bytes.Contains(out, []byte(canary)) {
+			t.Errorf("%s: the secret shows:\n%s", where, out)
+		}
+	}
+}
+
+func panics(t *testing.T, where string) {
+	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+		net := fakes.NewNetwork(t)
+		server := scripted(t, fakes.StreamStep{Refuse: 503}, fakes.StreamStep{Then: fakes.End, Code: 4000, Reason: canary}, fakes.StreamStep{Refuse: 404})
+		net.Serve(t, "ws.test", server)
+		credential := stream.Credential{Token: &oauth2.Token{AccessToken: canary}, URL: "wss://ws.test/?ticket=" + canary}
+		cfg := stream.Config{
+			Dialer:     websocket.Dialer{Client: net.Client(), Header: http.Header{"X-Key": {canary}}},
+			Credential: func(context.Context, stream.Credential) (stream.Credential, error) { return credential, nil },
+			Trace:      &stream.Trace{},
+		}
+		switch where {
+		case "Failed":
+			cfg.Trace.Failed = func(i stream.FailedInfo) { panic(i.Err) }
+		case "Disconnected":
+			cfg.Trace.Disconnected = func(i stream.DisconnectedInfo) { panic(i.Err) }
+		case "the credential":
+			cfg.Trace.Connected = func(stream.ConnectedInfo) { panic(credential) }
+		}
+		for _, err := range stream.Reconnect(cfg).Messages(t.Context()) {
+			panic(err)
+		}
+	})
 }

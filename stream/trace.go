@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/heed-sdk/heed/delay"
@@ -17,6 +18,9 @@ type Trace struct {
 	Connected func(ConnectedInfo)
 	// Failed is called after an attempt, or a poll, that failed.
 	Failed func(FailedInfo)
+	// Alive is called for each sign of life: a message, a ping or a pong, a comment, a part of a message. What comes at
+	// once may be told as one, and a message that came in parts as several.
+	Alive func()
 	// Stale is called when nothing came from the server for too long, before Disconnected.
 	Stale func(StaleInfo)
 	// Disconnected is called after a connection ended, also when the consumer ended it.
@@ -139,6 +143,23 @@ func (o observer) failed(i FailedInfo) {
 	o.write(slog.LevelWarn, "stream attempt failed", slog.Int("attempt", i.Attempt), slog.String("step", i.Step),
 		slog.String("class", i.Err.Class.String()), slog.Int("status", i.Err.Status), slog.Int("unauthorized", i.Unauthorized),
 		slog.String("error", i.Err.Error()))
+}
+
+// alive returns what a connection is to call for each sign of life, or nil: next, and before it the trace's, which nobody
+// tells what comes once the connection is closing, because it does not come on the consumer's goroutine.
+func (o observer) alive(next func(), closing *atomic.Bool) func() {
+	tell := o.trace.Alive
+	if tell == nil {
+		return next
+	}
+	return func() {
+		if !closing.Load() {
+			tell()
+		}
+		if next != nil {
+			next()
+		}
+	}
 }
 
 func (o observer) stale(i StaleInfo) {

@@ -89,6 +89,61 @@ func TestStalenessNeverStartedByTheServer(t *testing.T) {
 	})
 }
 
+// Trace.Alive is told of each sign of life, with a watchdog or without, on the goroutine of the loop alone: what a transport
+// reads while it is being closed is none.
+func TestAlive(t *testing.T) {
+	for _, staleness := range []time.Duration{0, 10 * time.Second} {
+		bubble(t, func(t *testing.T, c watched) {
+			d := &chatty{hand: &hand{}}
+			began := time.Now()
+			var at []time.Duration // no lock: the race detector would see another goroutine
+			trace := &stream.Trace{Alive: func() { at = append(at, time.Since(began)) }}
+			stm := stream.Reconnect(stream.Config{Dialer: d, Clock: c, Trace: trace, Staleness: staleness, Rand: pinned(0)})
+			go func() {
+				for _, m := range []string{"ping", "ping", "a", "break", "ping"} {
+					time.Sleep(4 * time.Second)
+					d.last().in <- text(m)
+				}
+				time.Sleep(4 * time.Second)
+				_ = stm.Close()
+			}()
+			_, err := collect(t.Context(), stm, -1)
+			want(t, "error", err, nil)
+			wantDurations(t, "signs of life", at, s(4, 8, 12, 20))
+			want(t, "connections", len(d.conns), 2)
+		})
+	}
+}
+
+// chatty is a transport that has pings, and reads one more while it is being closed.
+type chatty struct{ *hand }
+
+func (d *chatty) Dial(ctx context.Context, a stream.Attempt) (stream.Conn, error) {
+	c, err := d.hand.Dial(ctx, a)
+	return &chattyConn{c.(*handConn)}, err
+}
+
+type chattyConn struct{ *handConn }
+
+func (c *chattyConn) Receive() (stream.Message, error) {
+	for {
+		m, err := c.handConn.Receive()
+		switch string(m.Data) {
+		case "ping":
+			c.Alive()
+		case "break":
+			return stream.Message{}, errBroken
+		default:
+			return m, err
+		}
+	}
+}
+
+func (c *chattyConn) Close() error {
+	c.Alive()
+	return c.handConn.Close()
+}
+
 // While the consumer has a message in hand nothing is read, and the server is not to blame.
 func TestSlowConsumerIsNotStale(t *testing.T) {
 	bubble(t, func(t *testing.T, c watched) {
@@ -161,25 +216,6 @@ func (s *sleeper) waits(what string, d time.Duration) {
 		s.Fatal(err)
 	}
 	want(s.T, what, armed[0].Delay(), d)
-}
-
-// A frame that comes only after the machine was asleep may have waited in a buffer since before: it proves nothing.
-func TestFrozenPeerIsNoticedBeforeDelivery(t *testing.T) {
-	h := &hand{}
-	asleep(t, h, 0, pinned(1), func(s *sleeper) {
-		synctest.Wait()
-		s.clock.StepWall(time.Hour)
-		h.last().in <- text("from before")
-		s.waits("the wait after a sleep", 2*time.Second)
-		s.clock.Advance(2 * time.Second)
-		synctest.Wait()
-		h.last().in <- text("fresh")
-		synctest.Wait()
-		wantList(t, "delivered", s.messages, []string{"fresh"})
-		want(t, "slept", s.log.stale[0].Slept, true)
-		want(t, "silence", s.log.stale[0].Silence, time.Hour)
-		wantList(t, "reasons", s.log.reasons(), []delay.Reason{delay.Woken})
-	})
 }
 
 func TestWokenWhileConnected(t *testing.T) {

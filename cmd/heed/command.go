@@ -64,6 +64,9 @@ func (a *app) execute(ctx context.Context, args []string) int {
 		return 0
 	}
 	code, line := verdict(ctx, err)
+	if unread(err) {
+		return code
+	}
 	a.out.line("heed: %s", line)
 	return code
 }

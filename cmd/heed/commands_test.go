@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -255,7 +258,12 @@ func TestTailEnds(t *testing.T) {
 		code int
 	}{
 		{"not found", fakes.StreamStep{Refuse: 404}, 1, 2},
+		{"gone", fakes.StreamStep{Refuse: 410}, 1, 2},
 		{"unauthorized", fakes.StreamStep{Refuse: 401}, 3, 3},
+		{"forbidden", fakes.StreamStep{Refuse: 403}, 3, 4},
+		{"invalid", fakes.StreamStep{Refuse: 400}, 1, 9},
+		{"of no use", fakes.StreamStep{Refuse: 501}, 1, 7},
+		{"closed for good", fakes.StreamStep{Then: fakes.End, Code: 1002}, 1, 7},
 		{"redirected", fakes.StreamStep{Refuse: 302, Location: "https://elsewhere.test/"}, 1, 7},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -273,6 +281,74 @@ func TestTailEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTailUnread has the reader of the output go away, which is an end like any other.
+func TestTailUnread(t *testing.T) {
+	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+		s, h := sit(t)
+		var out strings.Builder
+		h.out = &head{Writer: &out}
+		h.console.shared = false
+		h.net.Serve(t, "stream.test", fakes.NewStreamServer(fakes.StreamStep{Messages: []string{"a", "b"}, Then: fakes.Stop}))
+		r := h.run(t.Context(), "tail", "wss://stream.test/")
+		if got := s.screen(); r.code != exitOutput || out.String() != "a\n" || strings.Trim(got, " |") != "" {
+			t.Errorf("exit %d, %q, and the screen is\n%s", r.code, out.String(), got)
+		}
+	})
+}
+
+// head takes one line.
+type head struct {
+	io.Writer
+	had bool
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	if h.had {
+		return 0, &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}
+	}
+	h.had = true
+	return h.Writer.Write(p)
+}
+
+// TestTailJSON has every line on standard error be an event, with the reason of what went wrong.
+func TestTailJSON(t *testing.T) {
+	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+		n := fakes.NewNetwork(t)
+		n.Serve(t, "stream.test", fakes.NewStreamServer(
+			fakes.StreamStep{Refuse: 503},
+			fakes.StreamStep{Then: fakes.End, Code: 1012, Reason: "restart"},
+			fakes.StreamStep{Alive: time.Hour, Then: fakes.End},
+			fakes.StreamStep{Messages: []string{"\x1b[1m\"a\"\nb\u2028"}, Then: fakes.Stop},
+		))
+		r := tool{net: n}.run(t.Context(), "tail", "wss://stream.test/", "--json", "--count", "1", "--staleness", "1m")
+		if want := `{"data":"\u001b[1m\"a\"\nb\u2028"}` + "\n"; r.code != 0 || r.stdout != want {
+			t.Errorf("exit %d, stdout %q", r.code, r.stdout)
+		}
+		var told []string
+		for line := range strings.Lines(r.stderr) {
+			var e struct {
+				Event, Error string
+				Silence      float64
+			}
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			if e.Event != "wait" {
+				told = append(told, fmt.Sprintf("%s %s %v", e.Event, e.Error, e.Silence))
+			}
+		}
+		want := []string{
+			"failed refused with 503 Service Unavailable 0",
+			"connected  0", `disconnected closed by the server with code 1012 "restart" 0`,
+			"connected  0", "stale  60", "disconnected nothing came from the server for too long 0",
+			"connected  0",
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("told\n%q in place of\n%q", told, want)
+		}
+	})
 }
 
 func TestDemo(t *testing.T) {

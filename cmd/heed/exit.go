@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/heed-sdk/heed/auth"
 	"github.com/heed-sdk/heed/requests"
@@ -65,6 +66,12 @@ func verdict(ctx context.Context, err error) (int, string) {
 	return exitUsage, err.Error()
 }
 
+// unread reports whether nobody reads the output any more, as behind head: that is told to nobody either.
+func unread(err error) bool {
+	output, ok := errors.AsType[*outputError](err)
+	return ok && errors.Is(output, syscall.EPIPE)
+}
+
 // advice says what to do about a failed request, where the server has not.
 func advice(e *requests.Error) string {
 	switch {
@@ -113,9 +120,14 @@ func streamCode(e *stream.Error) int {
 	case errors.Is(e, stream.Usage):
 		return exitUsage
 	case errors.Is(e, stream.AuthorizationFailed):
+		if errors.As(e, &refused) && refused.Status == 403 {
+			return requests.CodeForbidden.ExitCode() // another login does not help
+		}
 		return requests.CodeAuthRequired.ExitCode()
 	case errors.As(e, &refused) && (refused.Status == 404 || refused.Status == 410):
 		return requests.CodeNotFound.ExitCode()
+	case errors.As(e, &refused) && (refused.Status == 400 || refused.Status == 422):
+		return requests.CodeValidation.ExitCode()
 	case errors.As(e, &refused) && refused.Status == 0 && refused.Class == stream.Permanent:
 		return exitUsage
 	case errors.As(e, &refused) && refused.Status == 0:

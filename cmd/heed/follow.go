@@ -30,9 +30,11 @@ func (a *app) follow(ctx context.Context, cfg stream.Config, texts []string, cou
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer end()
-	if len(texts) > 0 {
-		group.Go(func() { a.send(beside, s, texts, live) })
-	}
+	sent := make(chan struct{})
+	group.Go(func() {
+		defer close(sent)
+		a.send(beside, s, texts, live)
+	})
 	if c != nil {
 		a.out.pin(c.shared)
 		defer a.out.unpin() // what the board still has on its way is not drawn after that
@@ -49,8 +51,8 @@ func (a *app) follow(ctx context.Context, cfg stream.Config, texts []string, cou
 		if err := a.message(msg); err != nil {
 			return err
 		}
-		b.message()
 		if n++; n == count {
+			letOut(ctx, sent)
 			return nil
 		}
 	}
@@ -87,6 +89,19 @@ func announce(t *stream.Trace, live chan<- struct{}) {
 	}
 }
 
+// kindLetOut is the timer of how long the end waits for what is to be sent.
+const kindLetOut delay.Kind = "let-out"
+
+// letOut waits until all is sent, and not for ever: the server may take nothing in.
+func letOut(ctx context.Context, sent <-chan struct{}) {
+	ctx, cancel := delay.TimersOn(nil).WithTimeout(ctx, kindLetOut, 5*time.Second)
+	defer cancel()
+	select {
+	case <-sent:
+	case <-ctx.Done():
+	}
+}
+
 // send sends each text once. It has a goroutine to itself: a server that does not read yet must not keep the command from
 // reading. What finds no connection is left for the next one; what broke off on its way is not sent again, because it may
 // have arrived.
@@ -95,6 +110,7 @@ func (a *app) send(ctx context.Context, s *stream.Stream, texts []string, live <
 		select {
 		case <-live:
 		case <-ctx.Done():
+			a.happened("not_sent", fmt.Sprintf("texts that were not sent: %d", len(texts)), map[string]any{"texts": len(texts)})
 			return
 		}
 		for len(texts) > 0 {
@@ -103,8 +119,8 @@ func (a *app) send(ctx context.Context, s *stream.Stream, texts []string, live <
 				break
 			}
 			texts = texts[1:]
-			if err != nil && ctx.Err() == nil {
-				a.happened("not_sent", fmt.Sprintf("a text may not have been sent: %v", err), nil)
+			if err != nil {
+				a.happened("not_sent", fmt.Sprintf("a text may not have been sent: %v", err), map[string]any{"texts": 1, "error": err.Error()})
 			}
 		}
 	}
@@ -115,9 +131,6 @@ func (a *app) happened(event, text string, more map[string]any) {
 	if !a.json {
 		a.out.line("%s", text)
 		return
-	}
-	if more == nil {
-		more = map[string]any{}
 	}
 	more["event"] = event
 	_ = a.out.remark(more)
@@ -138,14 +151,14 @@ func (a *app) tailTrace(quiet bool) *stream.Trace {
 			if i.Err.Class == stream.Permanent {
 				return // it is the command's last word
 			}
-			say("failed", fmt.Sprintf("attempt %d failed: %v", i.Attempt, i.Err), map[string]any{"attempt": i.Attempt, "status": i.Err.Status})
+			say("failed", fmt.Sprintf("attempt %d failed: %v", i.Attempt, i.Err), map[string]any{"attempt": i.Attempt, "status": i.Err.Status, "error": i.Err.Error()})
 		},
 		Stale: func(i stream.StaleInfo) {
-			say("stale", fmt.Sprintf("nothing came for %s", i.Silence.Round(time.Second)), nil)
+			say("stale", fmt.Sprintf("nothing came for %s", i.Silence.Round(time.Second)), map[string]any{"attempt": i.Attempt, "silence": i.Silence.Seconds()})
 		},
 		Disconnected: func(i stream.DisconnectedInfo) {
 			if i.By != stream.ByConsumer {
-				say("disconnected", fmt.Sprintf("disconnected: %v", i.Err), map[string]any{"attempt": i.Attempt})
+				say("disconnected", fmt.Sprintf("disconnected: %v", i.Err), map[string]any{"attempt": i.Attempt, "error": fmt.Sprint(i.Err)})
 			}
 		},
 		Waiting: func(w delay.Wait) {

@@ -13,5 +13,8 @@ func main() {
 	defer stop()
 	// A second Ctrl-C kills the process as usual.
 	context.AfterFunc(ctx, stop)
+	// A write for a reader that has gone, as behind head, is to fail and not to end the process: there may be a line at the
+	// bottom of the terminal to take away.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.LookupEnv))
 }

@@ -32,7 +32,8 @@ back whenever the connection ends, waiting as the server asks. Plain ws:// and h
 is told on standard error: at a terminal in one line that stays at the bottom, and there r ends a wait; with NO_COLOR or no
 terminal in plain lines, which --verbose adds at a terminal, too; with --json as JSON.
 
-What --send gives is sent over a WebSocket once, when there is a connection. Standard input is not sent.
+What --send gives is sent over a WebSocket once, when there is a connection; --count ends after that, or five seconds after
+the last message. Standard input is not sent.
 
 The access token in ` + tokenVariable + `, or of the login that is named by --client-id and --issuer or --token-url, is sent
 with each handshake. Ctrl-C ends it.`,

@@ -15,7 +15,7 @@ import (
 // tailStatus is what the line at the bottom tells of a stream.
 type tailStatus struct {
 	since time.Time  // when the connection was made; zero without one
-	last  time.Time  // when the last message came over it
+	last  time.Time  // when something came over it last, pings and comments included
 	wait  delay.Wait // the one under way; its Until is zero without one
 	why   string     // more about its cause
 	keys  bool       // r is listened to
@@ -28,9 +28,9 @@ func (s tailStatus) line(now time.Time, columns int) string {
 	switch {
 	case !s.since.IsZero():
 		connected := "connected since " + s.since.Local().Format(time.TimeOnly)
-		last := "no message yet"
+		last := "no frame yet"
 		if !s.last.IsZero() {
-			last = "last message " + passed(now.Sub(s.last)) + " ago"
+			last = "last frame " + ago(now.Sub(s.last))
 		}
 		ways = []string{connected + ", " + last, connected, "connected"}
 	case !s.wait.Until.IsZero():
@@ -80,6 +80,14 @@ func passed(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
+// ago writes how long ago something was.
+func ago(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%d s ago", max(d, 0)/time.Second)
+	}
+	return passed(d) + " ago"
+}
+
 // board draws the status of a stream at the bottom of a console, at each change and each second. Its goroutine draws, so
 // that the stream does not wait for a terminal.
 type board struct {
@@ -114,11 +122,8 @@ func (b *board) change(f func(s *tailStatus, now time.Time)) {
 	b.nudge()
 }
 
-// message notes that a message came. The next second shows it: a line for each would slow a fast stream down.
-func (b *board) message() {
-	if b == nil {
-		return
-	}
+// frame notes that something came. The next second shows it: a line for each would slow a fast stream down.
+func (b *board) frame() {
 	b.mu.Lock()
 	first := b.status.last.IsZero()
 	b.status.last = b.timers.Now()
@@ -161,6 +166,7 @@ func (s tailStatus) tick(now time.Time) time.Duration {
 // watch has the board know what the trace tells.
 func (b *board) watch(t *stream.Trace) {
 	connected, failed, waiting := t.Connected, t.Failed, t.Waiting
+	t.Alive = b.frame
 	t.Connecting = func(stream.ConnectingInfo) {
 		b.change(func(s *tailStatus, _ time.Time) { *s = tailStatus{keys: s.keys} })
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -125,7 +127,7 @@ func TestTailStatus(t *testing.T) {
 				}
 			}
 			time.Sleep(2500 * time.Millisecond)
-			shows("a\nb\nb\nconnected since 12:00:00, last message 0:02 ago|")
+			shows("a\nb\nb\nconnected since 12:00:00, last frame 2 s ago|")
 			time.Sleep(9 * time.Second)
 			tries := len(server.Attempts())
 			if got := s.screen(); tries != 2 || !strings.Contains(got, "\nwaiting 0:3") || !strings.HasSuffix(got, "; press r to try now|") {
@@ -142,7 +144,7 @@ func TestTailStatus(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			if !verbose {
-				shows("a\nb\nb\nc\nconnected since 12:00:11, last message 0:01 ago|")
+				shows("a\nb\nb\nc\nconnected since 12:00:11, last frame 1 s ago|")
 			}
 			if _, err := s.keys.Write([]byte{ctrlC}); err != nil {
 				t.Fatal(err)
@@ -156,6 +158,48 @@ func TestTailStatus(t *testing.T) {
 			if verbose != strings.Contains(s.screen(), "(503): wait 40s, local ") {
 				t.Errorf("lines with --verbose %v:\n%s", verbose, s.screen())
 			}
+		})
+	}
+}
+
+// TestTailStatusCountsFrames has pings and comments count, of which no message comes.
+func TestTailStatusCountsFrames(t *testing.T) {
+	at := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	for address, handler := range map[string]http.Handler{
+		"wss://stream.test/": fakes.NewStreamServer(fakes.StreamStep{Ping: 40 * time.Second, Then: fakes.Stop}),
+		"https://stream.test/": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for r.Context().Err() == nil {
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(40 * time.Second)
+				_, _ = io.WriteString(w, ": ping\n\n")
+			}
+		}),
+	} {
+		fakes.Bubble(t, at, func(t *testing.T) {
+			time.Local = time.UTC
+			s, h := sit(t)
+			h.net.Serve(t, "stream.test", handler)
+			done := begin(t, h, "tail", address)
+			for _, c := range []struct {
+				sleep time.Duration
+				want  string
+			}{
+				{30 * time.Second, "no frame yet"},
+				{13 * time.Second, "last frame 3 s ago"},
+				{36 * time.Second, "last frame 39 s ago"},
+				{3 * time.Second, "last frame 2 s ago"},
+			} {
+				time.Sleep(c.sleep)
+				if got := s.screen(); got != "connected since 12:00:00, "+c.want+"|" {
+					t.Errorf("%s: the screen is\n%s\nin place of %s", address, got, c.want)
+				}
+			}
+			if _, err := s.keys.Write([]byte{ctrlC}); err != nil {
+				t.Fatal(err)
+			}
+			<-done
+			time.Sleep(time.Minute) // the server looks up
 		})
 	}
 }
@@ -251,6 +295,68 @@ func TestTailSend(t *testing.T) {
 	})
 }
 
+// TestTailSendsBeforeItEnds has the count of messages come up at once, before the server has taken in what is sent. A server
+// that never does is not waited for for ever.
+func TestTailSendsBeforeItEnds(t *testing.T) {
+	for _, takes := range []int{3, 1} {
+		fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+			var got []string
+			transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+				here, there := net.Pipe() // without a buffer
+				go func() {
+					_ = http.Serve(&oneConn{conn: there}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						c, err := websocket.Accept(w, r, nil)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						defer c.CloseNow()
+						_ = c.Write(context.Background(), websocket.MessageText, []byte("hello"))
+						for range takes {
+							time.Sleep(time.Second)
+							_, b, _ := c.Read(context.Background())
+							got = append(got, string(b))
+						}
+						time.Sleep(time.Minute)
+					}))
+				}()
+				return here, nil
+			}}
+			began := time.Now()
+			r := tool{transport: transport}.run(t.Context(), "tail", "--json", "ws://localhost/", "--count", "1", "--send", "a", "--send", "b", "--send", "c")
+			took := time.Since(began).Round(time.Second)
+			synctest.Wait()
+			if r.code != 0 || r.stdout != `{"data":"hello"}`+"\n" {
+				t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
+			}
+			if want := []string{"a", "b", "c"}[:takes]; !slices.Equal(got, want) {
+				t.Errorf("the server got %q, want %q", got, want)
+			}
+			told := strings.Count(r.stderr, `"event":"not_sent"`)
+			if takes == 3 && (told != 0 || took != 3*time.Second) || takes == 1 && (told != 2 || took != 5*time.Second) {
+				t.Errorf("it took %v, and told\n%s", took, r.stderr)
+			}
+			time.Sleep(time.Hour)
+		})
+	}
+}
+
+// oneConn is a listener that has one connection.
+type oneConn struct {
+	net.Listener
+	conn net.Conn
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if l.conn == nil {
+		return nil, io.EOF
+	}
+	defer func() { l.conn = nil }()
+	return l.conn, nil
+}
+
+func (l *oneConn) Close() error { return nil }
+
 func TestTailSendNeedsWebSocket(t *testing.T) {
 	r := tool{}.run(t.Context(), "tail", "https://stream.test/", "--send", "x")
 	if r.code != exitUsage || !strings.Contains(r.stderr, "--send is for WebSockets") {
@@ -274,8 +380,10 @@ func TestTailStatusLine(t *testing.T) {
 	}{
 		{tailStatus{}, 80, "connecting"},
 		{tailStatus{}, 10, ""},
-		{up, 80, "connected since 10:00:00, no message yet"},
-		{spoke, 0, "connected since 10:00:00, last message 1:02:03 ago"},
+		{up, 80, "connected since 10:00:00, no frame yet"},
+		{spoke, 0, "connected since 10:00:00, last frame 1:02:03 ago"},
+		{tailStatus{since: up.since, last: now.Add(-59999 * time.Millisecond)}, 0, "connected since 10:00:00, last frame 59 s ago"},
+		{tailStatus{since: up.since, last: now.Add(-time.Minute)}, 0, "connected since 10:00:00, last frame 1:00 ago"},
 		{spoke, 30, "connected since 10:00:00"},
 		{spoke, 11, ""},
 		{spoke, 12, ""},

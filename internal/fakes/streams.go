@@ -32,14 +32,17 @@ type StreamStep struct {
 	RetryAfter string
 	Location   string
 
-	// Otherwise it is accepted: the messages are sent, the connection lives on for Alive, and then ends by Then.
-	Messages []string
-	Binary   bool
-	Ping     time.Duration // sends a ping this often meanwhile
-	Alive    time.Duration
-	Then     Then
-	Code     int // with End; 1000 if zero
-	Reason   string
+	// Otherwise it is accepted: the messages are sent, the connection lives on for Alive, and then ends by Then. Those who
+	// accept an event stream are sent events, and after them Raw as it is.
+	Messages    []string
+	Raw         string
+	ContentType string // of an event stream, if it is not text/event-stream
+	Binary      bool
+	Ping        time.Duration // sends a ping this often meanwhile
+	Alive       time.Duration
+	Then        Then
+	Code        int // with End; 1000 if zero
+	Reason      string
 }
 
 // StreamAttempt is one attempt as the server saw it.
@@ -60,8 +63,8 @@ func Waited(attempts []StreamAttempt) []time.Duration {
 	return waits
 }
 
-// StreamServer is a WebSocket server that follows a script, one step for each attempt. The last step does not repeat: an
-// attempt beyond the script is a violation, and is refused with a 501.
+// StreamServer is a server of WebSockets and event streams that follows a script, one step for each attempt. The last step
+// does not repeat: an attempt beyond the script is a violation, and is refused with a 501.
 type StreamServer struct {
 	// Clock is the clock of the connections' lives and of what is recorded. If it is nil, it is the real one.
 	Clock clock.Clock
@@ -104,6 +107,10 @@ func (s *StreamServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.ended(i, timers.Now())
 		return
 	}
+	if r.Header.Get("Accept") == eventStream {
+		s.serveEvents(w, r, i, step)
+		return
+	}
 	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
 		s.violated("attempt %d is no handshake: %v", i+1, err)
@@ -111,10 +118,7 @@ func (s *StreamServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	gone := c.CloseRead(context.Background())
-	s.live.add(c)
-	s.mu.Lock()
-	s.attempts[i].Accepted = true
-	s.mu.Unlock()
+	s.accepted(i, c)
 	step.serve(gone, c, timers)
 	s.live.remove(c) // before the client can know: what it dials next is not a second one
 	s.ended(i, timers.Now())
@@ -170,6 +174,13 @@ func (s *StreamServer) next(r *http.Request, now time.Time) (int, StreamStep) {
 		return i, StreamStep{Refuse: http.StatusNotImplemented}
 	}
 	return i, s.script[i]
+}
+
+func (s *StreamServer) accepted(i int, c liveConn) {
+	s.live.add(c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempts[i].Accepted = true
 }
 
 func (s *StreamServer) ended(i int, now time.Time) {
@@ -244,24 +255,27 @@ func setHeaders(w http.ResponseWriter, h map[string]string) {
 	}
 }
 
+// liveConn is a connection that can be broken.
+type liveConn interface{ CloseNow() error }
+
 // liveConns are the connections of a server that are open.
 type liveConns struct {
 	mu    sync.Mutex
-	conns map[*websocket.Conn]bool
+	conns map[liveConn]bool
 	most  int
 }
 
-func (l *liveConns) add(c *websocket.Conn) {
+func (l *liveConns) add(c liveConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conns == nil {
-		l.conns = map[*websocket.Conn]bool{}
+		l.conns = map[liveConn]bool{}
 	}
 	l.conns[c] = true
 	l.most = max(l.most, len(l.conns))
 }
 
-func (l *liveConns) remove(c *websocket.Conn) {
+func (l *liveConns) remove(c liveConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.conns, c)
@@ -279,10 +293,10 @@ func (l *liveConns) peak() int {
 	return l.most
 }
 
-func (l *liveConns) all() []*websocket.Conn {
+func (l *liveConns) all() []liveConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var all []*websocket.Conn
+	var all []liveConn
 	for c := range l.conns {
 		all = append(all, c)
 	}

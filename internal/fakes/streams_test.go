@@ -3,6 +3,8 @@ package fakes_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"testing"
@@ -84,6 +86,59 @@ func TestStreamServerFollowsItsScript(t *testing.T) {
 		}
 		if _, _, err := connect(t, client, nil); err == nil || len(s.Violations()) != 1 {
 			t.Errorf("beyond the script: %v, %q", err, s.Violations())
+		}
+	})
+}
+
+func TestStreamServerOfEvents(t *testing.T) {
+	s := fakes.NewStreamServer(
+		fakes.StreamStep{Refuse: 503, RetryAfter: "7"},
+		fakes.StreamStep{Messages: []string{"a\nb"}, Raw: ": c", Alive: 3 * time.Second, Then: fakes.End},
+		fakes.StreamStep{ContentType: "text/html", Then: fakes.Drop},
+		fakes.StreamStep{Then: fakes.Stop},
+		fakes.StreamStep{Then: fakes.Stop},
+	)
+	inBubble(t, s, func(t *testing.T, client *http.Client) {
+		ctx, cancel := context.WithCancel(t.Context())
+		get := func() string {
+			req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "https://ws.test/", nil)
+			req.Header.Set("Accept", "text/event-stream")
+			res, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			body, err := io.ReadAll(res.Body)
+			return fmt.Sprintf("%d %s %q broken: %t", res.StatusCode, res.Header.Get("Content-Type"), body, err != nil)
+		}
+		for _, want := range []string{
+			`503  "" broken: false`,
+			`200 text/event-stream "data: a\ndata: b\n\n: c" broken: false`,
+			`200 text/html "" broken: true`,
+		} {
+			if got := get(); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+		time.AfterFunc(time.Second, func() {
+			if s.Alive() != 1 {
+				t.Errorf("%d alive", s.Alive())
+			}
+			_ = s.Close()
+		})
+		time.AfterFunc(2*time.Second, cancel)
+		for range 2 { // broken by the server, and by the client
+			if got := get(); got != `200 text/event-stream "" broken: true` {
+				t.Error(got)
+			}
+		}
+		synctest.Wait()
+		attempts := s.Attempts()
+		if lived := attempts[1].Ended.Sub(attempts[1].At); lived != 3*time.Second || !attempts[1].Accepted || attempts[0].Accepted {
+			t.Errorf("%+v", attempts)
+		}
+		if s.Alive() != 0 || s.MostAlive() != 1 || len(s.Violations()) != 0 {
+			t.Errorf("%d alive, %d at most, %q", s.Alive(), s.MostAlive(), s.Violations())
 		}
 	})
 }

@@ -39,7 +39,7 @@ func TestTail(t *testing.T) {
 		fakes.StreamStep{Messages: []string{"three"}, Then: fakes.Stop},
 	)
 	p := open(t, 100, 30, nil, "sh", "-c", strings.Join(command, " ")+`; echo "left $?"; stty -a`)
-	first := p.untilHas("last message 0:01 ago")
+	first := p.untilHas("last frame 1 s ago")
 	if !strings.HasPrefix(first, "one\ntwo\n  lines\nconnected since ") {
 		t.Errorf("the messages are not above the status:\n%s", first)
 	}
@@ -89,6 +89,22 @@ func TestTailElsewhere(t *testing.T) {
 				t.Errorf("the file holds %q: %v", b, err)
 			}
 		})
+	}
+}
+
+// TestTailIntoHead has what reads the messages end after the first one: the command ends too, without a word, and takes its
+// line away.
+func TestTailIntoHead(t *testing.T) {
+	t.Parallel()
+	_, command := tail(t,
+		fakes.StreamStep{Messages: []string{"one"}, Alive: 2 * time.Second, Then: fakes.Drop},
+		fakes.StreamStep{Messages: []string{"two"}, Then: fakes.Stop},
+	)
+	p := open(t, 100, 12, nil, "bash", "-c", "{ "+strings.Join(command, " ")+`; echo "left $?" >&2; } | head -1`)
+	p.untilHas("last frame 1 s ago")
+	s := p.untilHas("left ")
+	if line, _ := p.line(s, "left "); strings.TrimSpace(line) != "left 11" || strings.Contains(s, "heed:") {
+		t.Errorf("at the end:\n%s", s)
 	}
 }
 

@@ -92,13 +92,8 @@ type sseCase struct {
 	LastEventID      *string
 }
 
-// TestCases runs the family sse on the decoder, and the lane sse of the family streams on the transport.
+// TestCases runs the family sse. The transport's cases are a lane of the family streams, which package stream runs.
 func TestCases(t *testing.T) {
-	t.Run("sse", testDecoderCases)
-	t.Run("streams", testLane)
-}
-
-func testDecoderCases(t *testing.T) {
 	rnd := random(t)
 	cases.Run(t, "sse", func(t *testing.T, c sseCase) {
 		want := decode(strings.NewReader(c.Input), sse.Options{})

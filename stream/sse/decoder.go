@@ -11,6 +11,9 @@ import (
 // DefaultMaxBytes is the limit of a line and of an event's data unless Options say otherwise: 1 MiB.
 const DefaultMaxBytes = 1 << 20
 
+// dataSpace is what most lines begin with: those are spared a call.
+const dataSpace = "data: "
+
 // Options are what a Decoder can be told. The zero value is usable.
 type Options struct {
 	// MaxBytes is the limit of one line, and of the data of one event. If MaxBytes is not positive, it is
@@ -39,17 +42,18 @@ type Decoder struct {
 	found    int
 	from     int
 	marks    uint64
-	mixed    bool // the block that was searched last has bytes that are not ASCII
-	high     bool // the line may have some
+	text     characters
+	doubt    bool // the block that was searched last may not be UTF-8
+	odd      bool // the line may not be
 	nul      bool // the line has a NUL
 	edge     bool // the next read may begin with what is to be skipped: the mark, or once begun the LF of a CRLF
 	begun    bool
 
 	// The event under way.
-	data  []byte // in buf, before pos; nil without a line of data
-	wide  bool   // it may have bytes that are not ASCII
-	typ   string
-	newID bool // the other of ids is its id, and not the position yet
+	data   []byte // in buf, before pos; nil without a line of data
+	unsure bool   // it may not be UTF-8
+	typ    string
+	newID  bool // the other of ids is its id, and not the position yet
 
 	// One of ids is the position, the standard's last event ID string; the other its last event ID buffer.
 	ids     [2][]byte
@@ -117,8 +121,12 @@ func (d *Decoder) Next() (Event, error) {
 			return Event{}, d.tooLong(PartLine)
 		}
 		if len(line) > 0 {
-			d.field(line)
-			d.high, d.nul = d.mixed, false
+			if len(line) >= len(dataSpace) && string(line[:len(dataSpace)]) == dataSpace {
+				d.addData(line[len(dataSpace):])
+			} else {
+				d.field(line)
+			}
+			d.odd, d.nul = d.doubt, false
 			if len(d.data) > d.max {
 				return Event{}, d.tooLong(PartData)
 			}
@@ -131,14 +139,14 @@ func (d *Decoder) Next() (Event, error) {
 		}
 		// Section 9.2.6, "dispatch the event".
 		data, typ := d.data, d.typ
-		if d.wide && !utf8.Valid(data) {
+		if d.unsure && !utf8.Valid(data) {
 			d.mended = appendUTF8(d.mended[:0], data)
 			if data = d.mended; len(data) > d.max {
 				return Event{}, d.tooLong(PartData)
 			}
 		}
 		d.commit()
-		d.data, d.wide, d.typ = nil, false, ""
+		d.data, d.unsure, d.typ = nil, false, ""
 		return Event{ID: d.ids[d.at], Type: typ, Data: data}, nil
 	}
 }

@@ -52,7 +52,7 @@ func (d *Decoder) setID(value []byte) {
 		return
 	}
 	next := &d.ids[d.at^1]
-	if d.high {
+	if d.odd {
 		*next = appendUTF8((*next)[:0], value)
 	} else {
 		*next = append((*next)[:0], value...)
@@ -63,7 +63,7 @@ func (d *Decoder) setID(value []byte) {
 // addData adds a line of data to the event under way. The first stays where it is in the buffer. The others are appended
 // to it in place: that moves them down and never past their own place, because the name of the field lies between.
 func (d *Decoder) addData(value []byte) {
-	d.wide = d.wide || d.high
+	d.unsure = d.unsure || d.odd
 	if d.data == nil {
 		d.data = value
 	} else {

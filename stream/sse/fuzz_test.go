@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/heed-sdk/heed/stream/sse"
@@ -79,6 +80,17 @@ func TestAgainstReference(t *testing.T) {
 			position = "before"
 		}
 		checkAgainstReference(t, input, position, rnd.Uint64())
+	}
+}
+
+// TestBadCharacterAnywhere has what is no character at every place of a block, with nothing but ASCII around.
+func TestBadCharacterAnywhere(t *testing.T) {
+	rnd := random(t)
+	for _, bad := range []string{"\xC3", "\xE2\x82", "\xF0\x9F\x98", "\x80", "\xED\xA0\x80", "é\xFF", "\xC3\n\ndata: "} {
+		for before := range 130 {
+			text := strings.Repeat("x", before) + bad + strings.Repeat("y", 130)
+			checkAgainstReference(t, []byte("data: "+text+"\n\ndata: z\n\n"), "", rnd.Uint64())
+		}
 	}
 }
 

@@ -29,9 +29,15 @@ func TestStaleness(t *testing.T) {
 		c := w.config(w.dialer())
 		c.Staleness = 4 * time.Second
 		began := time.Now()
+		alive := []time.Duration{}
+		c.Trace.Alive = func() { alive = append(alive, time.Since(began)) }
 		_, err := w.collect(c, 1)
 		want(w, "error", err, nil)
 		want(w, "stale", len(w.stale), 1)
+		for i, at := range alive {
+			want(w, "a sign of life after", at, time.Duration(i)*3*time.Second)
+		}
+		want(w, "signs of life", len(alive), 20)
 		r := w.server.seen()[0]
 		want(w, "lived", r.ended.Sub(began).Round(time.Second), 19*3*time.Second+4*time.Second)
 	})
@@ -138,15 +144,26 @@ func TestSecretsNeverShow(t *testing.T) {
 	} {
 		for _, target := range []string{"https://sse.test/s?ticket=" + canary, "https://nobody.test/?ticket=" + canary, "http://sse.test/?ticket=" + canary} {
 			t.Run(name, func(t *testing.T) {
-				inWorld(t, time.Time{}, []answer{a, {status: 204}}, func(w *world) {
+				inWorld(t, time.Time{}, []answer{a, a, {status: 204}}, func(w *world) {
 					d := w.dialer()
 					d.URL, d.Header = target, http.Header{"X-Key": {canary}}
+					d.Client.Transport = talker{d.Client.Transport}
 					var shown strings.Builder
 					note := func(v any) { fmt.Fprintf(&shown, "%v %+v %#v\n", v, v, v) }
 					note(d)
 					c := w.config(d)
 					c.Credential = func(context.Context, stream.Credential) (stream.Credential, error) {
-						return stream.Credential{Token: &oauth2.Token{AccessToken: canary}}, nil
+						return stream.Credential{Token: &oauth2.Token{AccessToken: "token-" + canary}}, nil // not what else is to be hidden
+					}
+					credential, _ := c.Credential(w.Context(), stream.Credential{})
+					conn, err := d.Dial(w.Context(), stream.Attempt{Credential: credential})
+					note(err)
+					for err == nil {
+						_, err = conn.Receive()
+						note(err)
+					}
+					if conn != nil {
+						_ = conn.Close()
 					}
 					ctx, cancel := context.WithCancel(w.Context())
 					c.Trace = &stream.Trace{
@@ -167,6 +184,35 @@ func TestSecretsNeverShow(t *testing.T) {
 			})
 		}
 	}
+}
+
+// talker is a transport whose errors say what was asked for.
+type talker struct{ http.RoundTripper }
+
+func (t talker) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := t.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, talk(r, err)
+	}
+	res.Body = talkingBody{res.Body, r}
+	return res, nil
+}
+
+type talkingBody struct {
+	io.ReadCloser
+	request *http.Request
+}
+
+func (b talkingBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = talk(b.request, err)
+	}
+	return n, err
+}
+
+func talk(r *http.Request, err error) error {
+	return fmt.Errorf("%s, sent with %s: %w", r.URL, r.Header.Get("Authorization"), err)
 }
 
 // TestHTTP2 holds over the other protocol what depends on it: that a connection outlives its dial, and that Close ends it

@@ -23,33 +23,52 @@ const block = 64
 // returns false if all is searched. Finding several ends before the first is used leaves the processor free to work on
 // several lines at once.
 func (d *Decoder) search() bool {
-	n := min(d.end-d.found, block)
-	if n == 0 {
-		return false
+	if d.end-d.found < block {
+		return d.searchLast()
 	}
+	p := (*[block]byte)(d.buf[d.found:])
 	d.from = d.found
-	d.found += n
-	if n == block {
-		d.marks, d.mixed = mark((*[block]byte)(d.buf[d.from:]))
-	} else {
-		var part [block]byte
-		copy(part[:], d.buf[d.from:d.end])
-		d.marks, d.mixed = mark(&part)
-		d.marks &= 1<<n - 1
+	d.found += block
+	var ok bool
+	if d.marks, ok = mark(p); !ok || !d.text.between() {
+		d.marks, ok = d.text.scan(p)
 	}
-	d.high = d.high || d.mixed
+	d.doubt = !ok
+	d.odd = d.odd || d.doubt
 	return true
 }
 
-// mark returns a bit for each byte that is less than 0x0E, the lowest for the first, and whether there is one that is not
-// ASCII.
-func mark(p *[block]byte) (marks uint64, high bool) {
+// searchLast is search for the less than a block that is left, but for a character that is not all there yet.
+func (d *Decoder) searchLast() bool {
+	left := d.buf[d.found:d.end]
+	n := len(left) - unfinished(left)
+	if n == 0 {
+		return false
+	}
+	var p [block]byte
+	copy(p[:], left[:n])
+	d.from = d.found
+	d.found += n
+	var ok bool
+	if d.marks, ok = mark(&p); !ok || !d.text.between() {
+		d.marks, ok = d.text.scan(&p)
+	}
+	d.marks &= 1<<n - 1
+	d.doubt = !ok
+	d.odd = d.odd || d.doubt
+	return true
+}
+
+// mark returns a bit for each byte that is less than 0x0E, the lowest for the first, if the block is ASCII.
+func mark(p *[block]byte) (marks uint64, ascii bool) {
 	a, b := binary.LittleEndian.Uint64(p[0:]), binary.LittleEndian.Uint64(p[8:])
 	c, d := binary.LittleEndian.Uint64(p[16:]), binary.LittleEndian.Uint64(p[24:])
 	e, f := binary.LittleEndian.Uint64(p[32:]), binary.LittleEndian.Uint64(p[40:])
 	g, h := binary.LittleEndian.Uint64(p[48:]), binary.LittleEndian.Uint64(p[56:])
-	marks = mark8(a) | mark8(b)<<8 | mark8(c)<<16 | mark8(d)<<24 | mark8(e)<<32 | mark8(f)<<40 | mark8(g)<<48 | mark8(h)<<56
-	return marks, (a|b|c|d|e|f|g|h)&top != 0
+	if (a|b|c|d|e|f|g|h)&top != 0 {
+		return 0, false
+	}
+	return mark8(a) | mark8(b)<<8 | mark8(c)<<16 | mark8(d)<<24 | mark8(e)<<32 | mark8(f)<<40 | mark8(g)<<48 | mark8(h)<<56, true
 }
 
 const (
@@ -149,6 +168,7 @@ func (d *Decoder) makeRoom() {
 	if d.data != nil {
 		d.data = into[:data]
 	}
+	unsearched := d.end - d.found
 	d.buf, d.pos, d.end = into, data, keep
-	d.found = keep
+	d.found = keep - unsearched
 }

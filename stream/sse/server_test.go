@@ -32,7 +32,6 @@ type answer struct {
 	contentType string // text/event-stream if empty, none if "-"
 	raw         []string
 	every       time.Duration // between two of raw
-	alive       time.Duration // after them
 	then        fakes.Then
 	handle      http.HandlerFunc // in place of all that
 }
@@ -109,10 +108,7 @@ func (a answer) serve(w http.ResponseWriter, r *http.Request) {
 	case fakes.Stop:
 		<-r.Context().Done()
 	case fakes.Drop:
-		pass(r.Context(), a.alive)
 		panic(http.ErrAbortHandler)
-	default:
-		pass(r.Context(), a.alive)
 	}
 }
 
@@ -145,18 +141,6 @@ func (s *server) sent(name string) []string {
 	list := []string{}
 	for _, r := range s.seen() {
 		list = append(list, r.header.Get(name))
-	}
-	return list
-}
-
-// gaps are the times between the end of one request and the next.
-func (s *server) gaps() []time.Duration {
-	list := []time.Duration{}
-	seen := s.seen()
-	for i, r := range seen {
-		if i > 0 {
-			list = append(list, r.at.Sub(seen[i-1].ended))
-		}
 	}
 	return list
 }

@@ -40,15 +40,28 @@ func TestSignsOfLife(t *testing.T) {
 		defer server.Close()
 		network.Serve(t, "ws.test", server)
 		var stale []time.Duration
+		pings := map[time.Duration]int{} // of the first connection, by the time
+		began := time.Now()
 		stm := stream.Reconnect(stream.Config{
 			Dialer: websocket.Dialer{URL: "wss://ws.test/", Client: network.Client()}, Staleness: 4 * time.Second,
-			Rand:  func(n int64) int64 { return n },
-			Trace: &stream.Trace{Stale: func(i stream.StaleInfo) { stale = append(stale, i.Silence) }},
+			Rand: func(n int64) int64 { return n },
+			Trace: &stream.Trace{
+				Stale: func(i stream.StaleInfo) { stale = append(stale, i.Silence) },
+				Alive: func() {
+					if passed := time.Since(began); passed < time.Minute {
+						pings[passed]++
+					}
+				},
+			},
 		})
 		for _, err := range stm.Messages(t.Context()) {
 			want(t, "error", err, nil)
 			break
 		}
+		for at := 3 * time.Second; at < time.Minute; at += 3 * time.Second {
+			want(t, fmt.Sprintf("pings told after %v", at), pings[at], 1)
+		}
+		want(t, "pings in all", len(pings), 19)
 		attempts := server.Attempts()
 		want(t, "the first lived", attempts[0].Ended.Sub(attempts[0].At), time.Minute)
 		want(t, "the second lived", attempts[1].Ended.Sub(attempts[1].At), 4*time.Second)
@@ -171,6 +184,32 @@ func TestFrozenServer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A message that the server does not take in holds up neither Close nor the loop.
+func TestFrozenWhileSending(t *testing.T) {
+	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+		client := pipes(t, func(c net.Conn) { upgrade(c, accepted) })
+		stm := stream.Reconnect(stream.Config{Dialer: websocket.Dialer{URL: "ws://localhost/", Client: client}})
+		ended, sent := make(chan struct{}), make(chan error)
+		go func() {
+			defer close(ended)
+			for _, err := range stm.Messages(context.Background()) {
+				t.Errorf("yielded %v", err)
+			}
+		}()
+		synctest.Wait()
+		go func() { sent <- stm.Send(context.Background(), stream.Message{Data: []byte("a")}) }()
+		time.Sleep(time.Hour)
+		began := time.Now()
+		_ = stm.Close()
+		want(t, "Close took", time.Since(began), 0)
+		<-ended
+		want(t, "sent", <-sent != nil, true)
+		if took := time.Since(began); took > 10*time.Millisecond {
+			t.Errorf("the loop ended after %v", took)
+		}
+	})
 }
 
 func selfSigned(t *testing.T) tls.Certificate {
