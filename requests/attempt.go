@@ -40,7 +40,7 @@ func (e *exchange) send(reason string) (*http.Response, error) {
 func (e *exchange) outgoing() (*http.Request, error) {
 	ctx := e.req.Context()
 	out := e.req
-	if e.attempt > 1 || e.trusted || e.strayed || e.key != "" {
+	if e.trusted || e.strayed || e.key != "" {
 		out = e.req.WithContext(ctx)
 		if out.Header = e.req.Header.Clone(); out.Header == nil {
 			out.Header = http.Header{}

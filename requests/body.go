@@ -38,9 +38,6 @@ func (e *exchange) withBody(out *http.Request) (*http.Request, error) {
 			return nil, err
 		}
 		e.again = again
-		if out == e.req {
-			out = e.req.WithContext(e.req.Context())
-		}
 	case body == nil || body == http.NoBody:
 		return out, nil
 	default:
@@ -51,6 +48,9 @@ func (e *exchange) withBody(out *http.Request) (*http.Request, error) {
 		if body, err = again(); err != nil {
 			return nil, &Error{Code: CodeUsage, Message: "the request's body cannot be had again: " + err.Error(), Err: err}
 		}
+	}
+	if out == e.req {
+		out = e.req.WithContext(e.req.Context())
 	}
 	out.Body, out.GetBody = body, again
 	return out, nil
@@ -105,7 +105,16 @@ func (e *exchange) buffered() (body io.ReadCloser, again func() (io.ReadCloser, 
 }
 
 // drain reads the rest of an answer, within bounds of size and time, and closes it.
-func (t *Transport) drain(resp *http.Response) {
+func (t *Transport) drain(resp *http.Response) { new(drainer).drain(t, resp) }
+
+// drainer is an answer whose rest is read, until that takes too long.
+type drainer struct {
+	rest    io.LimitedReader
+	body    io.Closer
+	closing sync.WaitGroup
+}
+
+func (d *drainer) drain(t *Transport, resp *http.Response) {
 	if resp == nil {
 		return
 	}
@@ -113,22 +122,15 @@ func (t *Transport) drain(resp *http.Response) {
 		_ = resp.Body.Close()
 		return
 	}
-	d := &drainer{rest: io.LimitedReader{R: resp.Body, N: drainLimit}, body: resp.Body}
+	d.rest, d.body = io.LimitedReader{R: resp.Body, N: drainLimit}, resp.Body
 	d.closing.Add(1)
 	timer := t.timers.After(delay.KindRequestTimeout, drainTime, d.cut)
 	_, _ = io.Copy(io.Discard, &d.rest)
-	if !timer.Stop() {
-		d.closing.Wait()
-		return
+	if timer.Stop() {
+		d.closing.Done()
+		_ = resp.Body.Close()
 	}
-	_ = resp.Body.Close()
-}
-
-// drainer is an answer whose rest is read, until that takes too long.
-type drainer struct {
-	rest    io.LimitedReader
-	body    io.Closer
-	closing sync.WaitGroup
+	d.closing.Wait()
 }
 
 func (d *drainer) cut() {

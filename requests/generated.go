@@ -178,14 +178,20 @@ type exchange struct {
 	told    *gate  // of the last attempt's host, if it asked to wait
 	again   func() (io.ReadCloser, error)
 
-	attempt int            // the number of the last one sent
-	reason  string         // why it was sent
-	token   *oauth2.Token  // what it carried
-	renewed *oauth2.Token  // what the next one carries, after a 401
-	replays int            // after a 401
-	retries *delay.Retries // made when the first attempt failed
+	attempt int           // the number of the last one sent
+	reason  string        // why it was sent
+	token   *oauth2.Token // what it carried
+	renewed *oauth2.Token // what the next one carries, after a 401
+	replays int           // after a 401
+	repeats *repeats      // made when the first attempt failed
 	read    bool
 	wanted  delay.RetryAfter // by the last answer, once read, see asked
+}
+
+// repeats is what an exchange needs once an attempt has failed.
+type repeats struct {
+	retries delay.Retries
+	drainer drainer
 }
 
 // exchange begins one with a request.
@@ -279,10 +285,10 @@ func (e *exchange) mayRetry(resp *http.Response, err error) bool {
 
 // counted returns the count of this exchange's attempts; every attempt that another one follows is told to it.
 func (e *exchange) counted() *delay.Retries {
-	if e.retries == nil {
-		e.retries = e.plan().retries(e.t.Limit, e.t.Rand)
+	if e.repeats == nil {
+		e.repeats = &repeats{retries: e.plan().retries(e.t.Limit, e.t.Rand)}
 	}
-	return e.retries
+	return &e.repeats.retries
 }
 
 // wait waits for the next attempt and reports whether the wait was made. It is not when it is over the limit or would
@@ -302,7 +308,7 @@ func (e *exchange) wait(resp *http.Response, failure error, reason string) (wait
 	defer e.t.gates.comes(g, -1)
 	pause := delay.Pause{Timers: e.t.timers, Kind: delay.KindRetry, OnWait: func(w delay.Wait) {
 		// Here, and no sooner: an answer that is not waited for is handed to the caller unread.
-		e.t.drain(resp)
+		e.repeats.drainer.drain(e.t, resp)
 		e.announce(resp, failure, w)
 	}}
 	err := pause.Sleep(ctx, w)

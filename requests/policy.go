@@ -126,7 +126,7 @@ func (p *plan) repeats(status int) bool {
 }
 
 // retries starts the count and the waits of the plan.
-func (p *plan) retries(limit time.Duration, r delay.Rand) *delay.Retries {
+func (p *plan) retries(limit time.Duration, r delay.Rand) delay.Retries {
 	var run *delay.Retries
 	if p.schedule != nil {
 		run = p.loop.Retries(p.schedule, p.attempts)
@@ -134,7 +134,7 @@ func (p *plan) retries(limit time.Duration, r delay.Rand) *delay.Retries {
 		run = p.loop.OwnRetries(p.base, 0, p.attempts, r)
 	}
 	run.Limit, run.Cap = limit, p.cap
-	return run
+	return *run
 }
 
 // asked reads what the server asked for.
