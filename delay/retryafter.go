@@ -86,7 +86,7 @@ func (l Loop) RetryAfter(h http.Header, now time.Time) RetryAfter {
 
 // Read reads Retry-After in the given forms only; any other form is malformed.
 func (f Forms) Read(h http.Header, now time.Time) RetryAfter {
-	return longest(h.Values(header), func(s string) (time.Duration, bool) { return f.parse(s, now) })
+	return longest(h[header], func(s string) (time.Duration, bool) { return f.parse(s, now) })
 }
 
 // longest takes the longest valid line, so that no attempt is early.

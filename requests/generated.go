@@ -335,7 +335,7 @@ func (t *Transport) asked(p *plan, h http.Header) delay.RetryAfter {
 	switch {
 	case t.ReadWait != nil:
 		return FirstOf(t.ReadWait, p.asked)(h, t.timers.Now())
-	case len(h.Values("Retry-After")) == 0:
+	case len(h["Retry-After"]) == 0:
 		return delay.RetryAfter{} // without asking the clock, which takes longer than all else here
 	}
 	return p.asked(h, t.timers.Now())
