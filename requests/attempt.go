@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/heed-sdk/heed/delay"
 )
@@ -39,7 +40,7 @@ func (e *exchange) send(reason string) (*http.Response, error) {
 func (e *exchange) outgoing() (*http.Request, error) {
 	ctx := e.req.Context()
 	out := e.req
-	if e.attempt > 1 || e.trusted || e.strayed || e.key != "" {
+	if e.attempt > 1 || e.trusted || e.strayed || e.key != "" || e.req.Header == nil { // which http.Transport refuses
 		out = e.req.WithContext(ctx)
 		if out.Header = e.req.Header.Clone(); out.Header == nil {
 			out.Header = http.Header{}
@@ -47,10 +48,14 @@ func (e *exchange) outgoing() (*http.Request, error) {
 	}
 	if e.strayed {
 		// http.Client keeps Authorization for another port or a subdomain, and its Referer has the query.
-		out.Header.Del("Authorization")
-		out.Header.Del("Referer")
+		remove(out.Header, "Authorization")
+		remove(out.Header, "Referer")
 	}
 	if e.key != "" && !hasKey(out.Header) {
+		if !printable(e.key) {
+			closeBody(out)
+			return nil, &Error{Code: CodeUsage, Message: "the idempotency key has a character that no header takes"}
+		}
 		out.Header.Set(idempotencyHeader, e.key)
 	}
 	out, err := e.withBody(out)
@@ -65,6 +70,15 @@ func (e *exchange) outgoing() (*http.Request, error) {
 		}
 	}
 	return out, nil
+}
+
+// remove deletes a field however its name is written: net/http sends names as they are in the map.
+func remove(h http.Header, name string) {
+	for is := range h {
+		if strings.EqualFold(is, name) {
+			delete(h, is)
+		}
+	}
 }
 
 // trip sends a request and returns its answer or failure, within the attempt's time.
@@ -135,7 +149,9 @@ func withoutURL(err error) error {
 		if !ok {
 			return err
 		}
-		err = inner.Err
+		if err = inner.Err; err == nil {
+			return errors.New("a failure that does not say why")
+		}
 	}
 }
 
