@@ -88,7 +88,7 @@ func (e *exchange) trip(out *http.Request) (*http.Response, error) {
 		return e.checked(e.roundTrip(out))
 	}
 	ctx, cancel := context.WithCancelCause(out.Context())
-	expired := &delay.TimeoutError{Kind: delay.KindRequestTimeout, After: d}
+	expired := &attemptTimeout{&delay.TimeoutError{Kind: delay.KindRequestTimeout, After: d}}
 	timer := e.t.timers.After(delay.KindRequestTimeout, d, func() { cancel(expired) })
 	resp, err := e.checked(e.roundTrip(out.WithContext(ctx)))
 	inTime := timer.Stop()
@@ -107,6 +107,11 @@ func (e *exchange) trip(out *http.Request) (*http.Response, error) {
 	resp.Body = held(resp.Body, func() { cancel(nil) })
 	return resp, nil
 }
+
+// attemptTimeout is a TimeoutError by which Health tells a host that does not answer from a caller who does not wait.
+type attemptTimeout struct{ *delay.TimeoutError }
+
+func (e *attemptTimeout) Unwrap() error { return e.TimeoutError }
 
 // roundTrip hands a request to the base. An http.Transport does not return before its read of the body does, even when the
 // context has ended: what ends a read that waits for its writer is to close the body.
