@@ -41,7 +41,7 @@ func (p Pause) Sleep(ctx context.Context, w Wait) error {
 		p.OnWait(w)
 	}
 	if w.For <= 0 {
-		return Ended(ctx) // there is no timer to arm
+		return p.over(ctx, start) // there is no timer to arm
 	}
 	rest := w.For
 	// Up to the mark it is one timer and from there on another, so that never more than one is armed.
@@ -59,10 +59,22 @@ func (p Pause) Sleep(ctx context.Context, w Wait) error {
 		now := p.Timers.Now()
 		moved := now.Round(0).Sub(start.Round(0))
 		if moved <= 0 || moved >= w.For || again && w.For-moved >= rest {
-			return nil
+			return p.over(ctx, now)
 		}
 		rest = w.For - moved
 	}
+}
+
+// over returns whether ctx has ended, by its deadline also when that is this very instant, and the timer that tells of it
+// has yet to fire.
+func (p Pause) over(ctx context.Context, now time.Time) error {
+	if err := Ended(ctx); err != nil {
+		return err
+	}
+	if at, ok := p.Timers.deadline(ctx, now); ok && !at.After(now) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // arm waits for one timer. done is false when something else has ended the wait.

@@ -320,6 +320,23 @@ func TestDeadlineAtTheEndOfTheWait(t *testing.T) {
 	}
 }
 
+// TestRealDeadlineAtTheEndOfTheWait: which of both timers fires first is chance, and what comes of it is not.
+func TestRealDeadlineAtTheEndOfTheWait(t *testing.T) {
+	for _, d := range []time.Duration{0, 10 * sec} {
+		for range 20 {
+			synctest.Test(t, func(t *testing.T) {
+				p := delay.Pause{Timers: delay.TimersOn(nil)}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*sec)
+				defer cancel()
+				time.Sleep(10*sec - d)
+				if err := p.Sleep(ctx, wait(d)); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("a wait of %v: Sleep returned %v", d, err)
+				}
+			})
+		}
+	}
+}
+
 // TestRealDeadlineOnVirtualClock: a context's own deadline is an instant of package time, which a virtual clock knows
 // nothing of; compared with it, this one would be long over.
 func TestRealDeadlineOnVirtualClock(t *testing.T) {

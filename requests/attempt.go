@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 
 	"github.com/heed-sdk/heed/delay"
@@ -40,7 +41,7 @@ func (e *exchange) send(reason string) (*http.Response, error) {
 func (e *exchange) outgoing() (*http.Request, error) {
 	ctx := e.req.Context()
 	out := e.req
-	if e.trusted || e.strayed || e.key != "" {
+	if e.trusted || e.strayed || e.key != "" || e.req.Header == nil { // which http.Transport refuses
 		out = e.req.WithContext(ctx)
 		if out.Header = e.req.Header.Clone(); out.Header == nil {
 			out.Header = http.Header{}
@@ -48,10 +49,14 @@ func (e *exchange) outgoing() (*http.Request, error) {
 	}
 	if e.strayed {
 		// http.Client keeps Authorization for another port or a subdomain, and its Referer has the query.
-		out.Header.Del("Authorization")
-		out.Header.Del("Referer")
+		remove(out.Header, "Authorization")
+		remove(out.Header, "Referer")
 	}
 	if e.key != "" && !hasKey(out.Header) {
+		if !printable(e.key) {
+			closeBody(out)
+			return nil, &Error{Code: CodeUsage, Message: "the idempotency key has a character that no header takes"}
+		}
 		out.Header.Set(idempotencyHeader, e.key)
 	}
 	out, err := e.withBody(out)
@@ -68,6 +73,15 @@ func (e *exchange) outgoing() (*http.Request, error) {
 	return out, nil
 }
 
+// remove deletes a field however its name is written: net/http sends names as they are in the map.
+func remove(h http.Header, name string) {
+	for is := range h {
+		if strings.EqualFold(is, name) {
+			delete(h, is)
+		}
+	}
+}
+
 // trip sends a request and returns its answer or failure, within the attempt's time.
 func (e *exchange) trip(out *http.Request) (*http.Response, error) {
 	d := e.t.AttemptTimeout
@@ -75,7 +89,7 @@ func (e *exchange) trip(out *http.Request) (*http.Response, error) {
 		return e.checked(e.roundTrip(out))
 	}
 	ctx, cancel := context.WithCancelCause(out.Context())
-	expired := &delay.TimeoutError{Kind: delay.KindRequestTimeout, After: d}
+	expired := &attemptTimeout{&delay.TimeoutError{Kind: delay.KindRequestTimeout, After: d}}
 	timer := e.t.timers.After(delay.KindRequestTimeout, d, func() { cancel(expired) })
 	resp, err := e.checked(e.roundTrip(out.WithContext(ctx)))
 	inTime := timer.Stop()
@@ -94,6 +108,11 @@ func (e *exchange) trip(out *http.Request) (*http.Response, error) {
 	resp.Body = held(resp.Body, func() { cancel(nil) })
 	return resp, nil
 }
+
+// attemptTimeout is a TimeoutError by which Health tells a host that does not answer from a caller who does not wait.
+type attemptTimeout struct{ *delay.TimeoutError }
+
+func (e *attemptTimeout) Unwrap() error { return e.TimeoutError }
 
 // roundTrip hands a request to the base. An http.Transport neither returns nor ends before its read of the body does, not
 // even when the context has ended or the answer is over: what ends a read that waits for its writer is to close the body.
@@ -153,7 +172,9 @@ func withoutURL(err error) error {
 		if !ok {
 			return err
 		}
-		err = inner.Err
+		if err = inner.Err; err == nil {
+			return errors.New("a failure that does not say why")
+		}
 	}
 }
 

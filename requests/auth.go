@@ -40,8 +40,13 @@ func (e *exchange) authorise(ctx context.Context, h http.Header) error {
 	if tok == nil || tok.AccessToken == "" {
 		return &Error{Code: CodeAuthRequired, Message: "there is no token to send", Hint: "log in"}
 	}
+	credentials := tok.Type() + " " + tok.AccessToken
+	if !printable(credentials) {
+		return &Error{Code: CodeAuthRequired, Message: "the token has a character that no header takes", Hint: "log in again"}
+	}
 	e.token = tok
-	h.Set("Authorization", tok.Type()+" "+tok.AccessToken)
+	remove(h, "Authorization")
+	h.Set("Authorization", credentials)
 	return nil
 }
 

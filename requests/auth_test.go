@@ -227,6 +227,21 @@ func TestOneConnection(t *testing.T) {
 	})
 }
 
+// A token from a file that ends with a line break cannot be sent at all, and sending it again would not change that.
+func TestTokenThatCannotBeSent(t *testing.T) {
+	for _, tok := range []*oauth2.Token{token("t\n"), {AccessToken: "t", TokenType: "Bearer\r\nX: y"}} {
+		quick(t, statusReplies(200), func(t *testing.T, tr *requests.Transport, b *base) {
+			tr.Tokens = oauth2.StaticTokenSource(tok)
+			began := time.Now()
+			_, err := trip(tr, get())
+			e, ok := errors.AsType[*requests.Error](err)
+			if !ok || e.Code != requests.CodeAuthRequired || e.Retryable || len(b.sent) != 0 || time.Since(began) != 0 {
+				t.Errorf("%v after %d attempts and %v", err, len(b.sent), time.Since(began))
+			}
+		})
+	}
+}
+
 func TestNoToken(t *testing.T) {
 	gone := errors.New("the keyring is locked")
 	quick(t, statusReplies(200), func(t *testing.T, tr *requests.Transport, b *base) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -259,6 +260,30 @@ func TestDrainingIsBoundedInTime(t *testing.T) {
 	})
 }
 
+// A request that was not made by http.NewRequest may have no header.
+func TestNoHeader(t *testing.T) {
+	for name, hooks := range map[string]requests.Hooks{
+		"with nobody to tell": {},
+		"with hooks":          {OnRequestStart: func(context.Context, requests.Attempt) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, statuses(200), func(r *rig) {
+				tr := r.transport()
+				tr.Hooks = hooks
+				req := get()
+				req.Header = nil
+				began := time.Now()
+				if status, err := trip(tr, req); status != 200 || err != nil || time.Since(began) != 0 {
+					t.Errorf("%d, %v after %v", status, err, time.Since(began))
+				}
+				if req.Header != nil {
+					t.Error("the caller's request was changed")
+				}
+			})
+		})
+	}
+}
+
 // What a RoundTripper must not return is not passed on.
 func TestOddBase(t *testing.T) {
 	for name, odd := range map[string]func(*http.Request) (*http.Response, error){
@@ -266,6 +291,7 @@ func TestOddBase(t *testing.T) {
 		"both": func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: http.NoBody}, errBroken
 		},
+		"an error of nothing": func(*http.Request) (*http.Response, error) { return nil, &url.Error{Op: "Get"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			quick(t, nil, func(t *testing.T, tr *requests.Transport, _ *base) {

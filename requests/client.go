@@ -45,9 +45,13 @@ func NewClient(base string, t *Transport) (*Client, error) {
 // taken relative to the client's base. Redirects are followed as by http.Client, and Authorization stays behind where
 // one leads to another origin. The error is always an *Error; the answer's body is then read and closed.
 func (c *Client) Do(req *http.Request) (*http.Response, error) {
-	if req.URL == nil {
+	switch {
+	case req.URL == nil:
 		closeBody(req)
 		return nil, &Error{Code: CodeUsage, Message: "the request has no URL"}
+	case req.RequestURI != "":
+		closeBody(req)
+		return nil, &Error{Code: CodeUsage, Message: "the request is one that a server received: empty its RequestURI to send it on"}
 	}
 	link := &call{origin: c.base}
 	out := req.WithContext(context.WithValue(req.Context(), callKey{}, link))

@@ -109,6 +109,17 @@ func TestNoURL(t *testing.T) {
 	}
 }
 
+// http.Client refuses a request that was received, with an error that has no type to know it by.
+func TestReceivedRequest(t *testing.T) {
+	body := &counted{Reader: strings.NewReader("x")}
+	req := request(t.Context(), "POST", "/", "")
+	req.RequestURI, req.Body = "/", body
+	_, err := clientOn(t, reply{status: 200}).Do(req)
+	if e, ok := errors.AsType[*requests.Error](err); !ok || e.Code != requests.CodeUsage || !body.closed {
+		t.Errorf("%v, closed %v", err, body.closed)
+	}
+}
+
 func TestRelativeURL(t *testing.T) {
 	var urls []string
 	tr := &requests.Transport{Base: roundTripper(func(r *http.Request) (*http.Response, error) {

@@ -186,7 +186,7 @@ func appendCredentials(b []byte, fields map[string][]string) []byte {
 	var few [8]string
 	names := few[:0]
 	for name := range fields {
-		if name != idempotencyHeader && slices.ContainsFunc(credentialWords, func(word string) bool { return containsFold(name, word) }) {
+		if !strings.EqualFold(name, idempotencyHeader) && slices.ContainsFunc(credentialWords, func(word string) bool { return containsFold(name, word) }) {
 			names = append(names, name)
 		}
 	}

@@ -149,8 +149,26 @@ func TestMalformedIsNotRepeated(t *testing.T) {
 			if n := attempts(t, req, reply{err: errors.New("net/http: invalid something")}, nil); n != 1 {
 				t.Errorf("%d attempts, want 1", n)
 			}
+			_, err := trip(&requests.Transport{Base: &base{replies: []reply{{err: errBroken}}}}, req)
+			e, ok := errors.AsType[*requests.Error](err)
+			if !ok || e.Code != requests.CodeUsage || e.Retryable || !errors.Is(err, errBroken) {
+				t.Errorf("%v is none of usage", err)
+			}
 		})
 	}
+}
+
+func TestKeyThatCannotBeSent(t *testing.T) {
+	quick(t, statusReplies(200), func(t *testing.T, tr *requests.Transport, b *base) {
+		body := &counted{Reader: strings.NewReader("x")}
+		req := request(requests.WithIdempotencyKey(t.Context(), "a\nb"), "POST", "/", "")
+		req.Body = body
+		_, err := trip(tr, req)
+		e, ok := errors.AsType[*requests.Error](err)
+		if !ok || e.Code != requests.CodeUsage || len(b.sent) != 0 || !body.closed {
+			t.Errorf("%v after %d attempts, closed %v", err, len(b.sent), body.closed)
+		}
+	})
 }
 
 func TestBudget(t *testing.T) {

@@ -117,7 +117,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // than without Transport.
 func (t *Transport) direct(req *http.Request) bool {
 	t.once.Do(t.prepare)
-	return t.bare && !t.gates.any() && req.Response == nil && rewinds(req) &&
+	return t.bare && !t.gates.any() && req.Response == nil && req.Header != nil && rewinds(req) &&
 		req.URL != nil && req.URL.Host != "" && (req.URL.Scheme == "https" || secure(req.URL) == nil) &&
 		keyOf(req.Context()) == ""
 }
@@ -361,6 +361,9 @@ func (e *exchange) deliver(resp *http.Response, err error) (*http.Response, erro
 	}
 	if final(err) {
 		return nil, err
+	}
+	if !wellFormed(e.req) {
+		return nil, &Error{Code: CodeUsage, Message: "the request cannot be sent as it is: " + err.Error(), Err: err}
 	}
 	return nil, &TransportFailed{Err: err}
 }

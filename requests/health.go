@@ -144,6 +144,9 @@ func (h *Health) note(req *http.Request, resp *http.Response, err error, began t
 	if req.URL == nil {
 		return
 	}
+	if late, ok := errors.AsType[*attemptTimeout](context.Cause(req.Context())); ok && err != nil {
+		err = late // whatever the base calls it
+	}
 	host, now := hostOf(req.URL), h.timers.Now()
 	asked, failed, known := h.read(req, resp, err, now)
 	switch {
@@ -184,7 +187,8 @@ func (h *Health) read(req *http.Request, resp *http.Response, err error, now tim
 	}
 	switch {
 	case err != nil:
-		ours := is[*Error](err) || errors.Is(err, context.Canceled) || req.Context().Err() != nil
+		ended := errors.Is(err, context.Canceled) || req.Context().Err() != nil
+		ours := is[*Error](err) || ended && !is[*attemptTimeout](err)
 		return asked, true, !ours
 	case resp == nil:
 		return asked, false, false

@@ -132,6 +132,28 @@ func TestHealthAroundATransport(t *testing.T) {
 	})
 }
 
+// A host that lets attempts time out is failing; one whose caller does not wait for it may be as well as before.
+func TestHealthOfTimeouts(t *testing.T) {
+	for _, c := range []struct {
+		attempt, caller time.Duration
+		want            requests.Condition
+	}{
+		{time.Second, time.Hour, requests.ConditionFailing},
+		{time.Hour, time.Second, requests.ConditionHealthy},
+	} {
+		quick(t, []reply{{status: 200, latency: time.Minute}}, func(t *testing.T, tr *requests.Transport, b *base) {
+			h := &requests.Health{Base: b}
+			tr.Base, tr.AttemptTimeout = h, c.attempt
+			ctx, cancel := context.WithTimeout(t.Context(), c.caller)
+			defer cancel()
+			_, err := trip(tr, request(ctx, "POST", "/", ""))
+			if got := h.Of("api.test"); got.Condition != c.want || got.Condition == requests.ConditionFailing && got.Cause != "timeout" {
+				t.Errorf("%v after %v: %v", c, err, got)
+			}
+		})
+	}
+}
+
 func TestHealthAllocatesNothing(t *testing.T) {
 	m := newMemory(0)
 	req := get()

@@ -72,7 +72,21 @@ func (e *exchange) described() Attempt {
 	if method == "" {
 		method = http.MethodGet
 	}
-	return Attempt{Method: method, URL: bare(e.req.URL), Number: e.attempt, Of: e.plan().attempts, Reason: e.reason}
+	return Attempt{Method: method, URL: bare(e.req.URL), Number: e.attempt, Of: e.most(), Reason: e.reason}
+}
+
+// most is how many attempts there may be in all: a request that is never repeated may be replayed, after a 401.
+func (e *exchange) most() int {
+	p := e.plan()
+	switch {
+	case !e.rewinds():
+		return e.attempt
+	case len(p.statuses) > 0 || p.unanswered:
+		return p.attempts
+	case e.refresher() != nil:
+		return min(p.attempts, 2)
+	}
+	return 1
 }
 
 func (e *exchange) started(a Attempt) {

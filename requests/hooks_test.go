@@ -5,11 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/oauth2"
 
 	"github.com/heed-sdk/heed/delay"
 	"github.com/heed-sdk/heed/internal/fakes"
@@ -61,6 +65,39 @@ func TestHooks(t *testing.T) {
 			r.t.Errorf("got\n%s\nwant\n%s", strings.Join(events, "\n"), strings.Join(want, "\n"))
 		}
 	})
+}
+
+// Of how many an attempt is said to be one, where it is the only one.
+func TestAttemptsThatMayBe(t *testing.T) {
+	stream := func(req *http.Request) { req.Body, req.GetBody = io.NopCloser(strings.NewReader("longer")), nil }
+	tests := []struct {
+		name, method string
+		change       func(*http.Request)
+		tokens       oauth2.TokenSource
+		want         int
+	}{
+		{"repeatable", "GET", nil, nil, 3},
+		{"not repeatable", "POST", nil, nil, 1},
+		{"not repeatable, fixed token", "POST", nil, fixed{}, 1},
+		{"not repeatable, refreshable token", "POST", nil, &source{}, 2},
+		{"too long to keep", "PUT", stream, &source{}, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			quick(t, statusReplies(200), func(t *testing.T, tr *requests.Transport, _ *base) {
+				of := 0
+				tr.Tokens, tr.BufferLimit = tt.tokens, 5
+				tr.Hooks.OnRequestStart = func(_ context.Context, a requests.Attempt) { of = a.Of }
+				req := request(t.Context(), tt.method, "/", "")
+				if tt.change != nil {
+					tt.change(req)
+				}
+				if _, err := trip(tr, req); err != nil || of != tt.want {
+					t.Errorf("1 of %d, want %d (%v)", of, tt.want, err)
+				}
+			})
+		})
+	}
 }
 
 // A hook that panics does not take the request down with it, and somebody hears of it.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 const idempotencyHeader = "Idempotency-Key"
@@ -31,7 +32,12 @@ func keyOf(ctx context.Context) string {
 
 // hasKey says whether the request carries a key of its own.
 func hasKey(h http.Header) bool {
-	return len(h[idempotencyHeader]) > 0 && h[idempotencyHeader][0] != ""
+	for name, values := range h {
+		if len(values) > 0 && values[0] != "" && strings.EqualFold(name, idempotencyHeader) {
+			return true
+		}
+	}
+	return false
 }
 
 // KeyFrom derives an idempotency key from stable identifiers of the caller's, such as the name of what is to be done and

@@ -212,8 +212,9 @@ func TestNothingIsLeftByExpectations(t *testing.T) {
 		{"refused, and reset", []func(*peer){func(p *peer) {
 			p.head()
 			p.say("HTTP/1.1 417 X", "Content-Length: 9", "", "x")
+			time.Sleep(time.Nanosecond) // until the answer is read: a reset that overtakes it is another case
 			p.reset()
-		}}, "417, broken off", 1, 0},
+		}}, "417, broken off", 1, 1},
 	}
 	for _, tt := range tests {
 		for variant, vary := range variants {

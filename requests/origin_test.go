@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/oauth2"
@@ -153,6 +154,44 @@ func TestRedirects(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// net/http sends the names of fields as they are in the map, and reads them whatever their case.
+func TestSpelledOtherwise(t *testing.T) {
+	var headers []http.Header
+	base := roundTripper(func(req *http.Request) (*http.Response, error) {
+		headers = append(headers, req.Header.Clone())
+		resp := &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody}
+		if len(headers) == 1 {
+			resp.StatusCode = 307
+			resp.Header.Set("Location", "https://api.test:8443/")
+		}
+		return resp, nil
+	})
+	req := request(requests.WithIdempotencyKey(t.Context(), "context"), "POST", "/", "x")
+	req.Header["authorization"] = []string{"Basic b3du"}
+	req.Header["idempotency-key"] = []string{"own"}
+	resp, err := (&http.Client{Transport: &requests.Transport{Base: base, Tokens: fixed{}}}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	fields := func(h http.Header, name string) (all []string) {
+		for is, values := range h {
+			if strings.EqualFold(is, name) {
+				all = append(all, values...)
+			}
+		}
+		return all
+	}
+	for i, want := range [][]string{{"Bearer f"}, nil} {
+		if got := fields(headers[i], "Authorization"); !slices.Equal(got, want) {
+			t.Errorf("request %d was sent with the credentials %q, want %q", i+1, got, want)
+		}
+	}
+	if got := fields(headers[0], "Idempotency-Key"); !slices.Equal(got, []string{"own"}) {
+		t.Errorf("sent the keys %q, and the request had one", got)
 	}
 }
 
