@@ -147,7 +147,7 @@ func LoopNamed(name string) (Loop, bool) {
 func (l Loop) Compose(local time.Duration, after RetryAfter) Wait {
 	local = max(local, 0)
 	w := Wait{Loop: l, Local: local, For: local, Reason: OwnDelay}
-	row := l.Row()
+	row := &table[l-1]
 	switch {
 	case after.malformed:
 		w.Reason = MalformedHeader

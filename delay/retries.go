@@ -33,7 +33,7 @@ type Retries struct {
 // Retries starts a run of the loop on a schedule of the caller's; attempts is the number of attempts in all, the first
 // included, and anything below 1 counts as 1.
 func (l Loop) Retries(b backoff.BackOff, attempts int) *Retries {
-	return &Retries{loop: l, local: l.Row().Local, schedule: b, attempts: max(attempts, 1)}
+	return &Retries{loop: l, local: table[l-1].Local, schedule: b, attempts: max(attempts, 1)}
 }
 
 // OwnRetries starts a run of the loop on the schedule of its row. A base or ceiling of 0 keeps the row's.

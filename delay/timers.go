@@ -79,11 +79,18 @@ func (s *Timers) Now() time.Time { return s.now() }
 // After arms a timer that calls f once, after d. f must not block: it hands over to its owner and returns. If d is not
 // positive, f runs before After returns.
 func (s *Timers) After(kind Kind, d time.Duration, f func()) *Timer {
-	now := s.now()
-	t := &Timer{timers: s, kind: kind, delay: d, at: now.Add(d), f: f, index: -1}
+	t := new(Timer)
+	s.Arm(t, kind, d, f)
+	return t
+}
+
+// Arm is After with a timer of the caller's own, which must not be armed already: a part of something larger, for whoever
+// arms many.
+func (s *Timers) Arm(t *Timer, kind Kind, d time.Duration, f func()) {
+	*t = Timer{timers: s, kind: kind, delay: d, at: s.now().Add(d), f: f, index: -1}
 	if d <= 0 {
 		f()
-		return t
+		return
 	}
 	s.mu.Lock()
 	s.created++
@@ -92,7 +99,6 @@ func (s *Timers) After(kind Kind, d time.Duration, f func()) *Timer {
 	s.setAlarm()
 	s.notify()
 	s.mu.Unlock()
-	return t
 }
 
 // Outstanding lists the armed timers, the next to fire first. The channel is closed when the list changes.
@@ -194,9 +200,9 @@ func (t *Timer) Delay() time.Duration { return t.delay }
 func (t *Timer) Deadline() time.Time { return t.at }
 
 // Stop disarms the timer. If it returns true, the timer's function never runs; if false, it has run or is running, or
-// the timer was stopped before. Stopping a nil Timer does nothing.
+// the timer was stopped before. Stopping a nil Timer, or one that was never armed, does nothing.
 func (t *Timer) Stop() bool {
-	if t == nil {
+	if t == nil || t.timers == nil {
 		return false
 	}
 	s := t.timers

@@ -111,6 +111,7 @@ func (t *Transport) drain(resp *http.Response) { new(drainer).drain(t, resp) }
 type drainer struct {
 	rest    io.LimitedReader
 	body    io.Closer
+	timer   delay.Timer
 	closing sync.WaitGroup
 }
 
@@ -124,9 +125,9 @@ func (d *drainer) drain(t *Transport, resp *http.Response) {
 	}
 	d.rest, d.body = io.LimitedReader{R: resp.Body, N: drainLimit}, resp.Body
 	d.closing.Add(1)
-	timer := t.timers.After(delay.KindRequestTimeout, drainTime, d.cut)
+	t.timers.Arm(&d.timer, delay.KindRequestTimeout, drainTime, d.cut)
 	_, _ = io.Copy(io.Discard, &d.rest)
-	if timer.Stop() {
+	if d.timer.Stop() {
 		d.closing.Done()
 		_ = resp.Body.Close()
 	}

@@ -217,14 +217,15 @@ func (e *exchange) plan() *plan {
 
 // decide makes a plan the exchange's, under the caller's cap.
 func (e *exchange) decide(p plan) {
+	e.decided, e.planned = p, true
+	attempts := &e.decided.attempts
 	if n := e.t.MaxAttempts; n != 0 {
-		p.attempts = min(p.attempts, n)
+		*attempts = min(*attempts, n)
 	}
 	if n := maxAttempts(e.req.Context()); n != 0 {
-		p.attempts = min(p.attempts, n)
+		*attempts = min(*attempts, n)
 	}
-	p.attempts = max(p.attempts, 1)
-	e.decided, e.planned = p, true
+	*attempts = max(*attempts, 1)
 }
 
 // safe is the first gate: whether the method may be repeated (RFC 9110, section 9.2.2). Of methods that it does not know
@@ -302,6 +303,11 @@ func (e *exchange) wait(resp *http.Response, failure error, reason string) (wait
 			e.unwaited(fmt.Errorf("the wait of %v is longer than the limit of %v", w.For, e.t.Limit))
 		}
 		return false, nil
+	}
+	if w.For <= 0 && !e.t.watched() { // then there is no instant to name
+		e.repeats.drainer.drain(e.t, resp)
+		ended = delay.Ended(ctx)
+		return ended == nil, ended
 	}
 	g := e.told
 	e.t.gates.comes(g, 1)

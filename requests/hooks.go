@@ -138,3 +138,6 @@ func status(resp *http.Response) int {
 func bare(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }
+
+// watched reports whether anybody is told of waits.
+func (t *Transport) watched() bool { return t.Hooks.any() || t.Logger != nil }
