@@ -628,3 +628,23 @@ func TestKinds(t *testing.T) {
 		}
 	}
 }
+
+// TestTimersArm: a timer of the caller's own costs no allocation, and one that was never armed can be stopped.
+func TestTimersArm(t *testing.T) {
+	timers := delay.TimersOn(nil)
+	var timer delay.Timer
+	if timer.Stop() {
+		t.Error("stopped what was never armed")
+	}
+	f := func() {}
+	timers.Arm(&timer, delay.KindRetry, sec, f) // sets the alarm, which the next ones share
+	timer.Stop()
+	if n := testing.AllocsPerRun(100, func() {
+		timers.Arm(&timer, delay.KindRetry, 2*sec, f)
+		if !timer.Stop() || timer.Stop() {
+			t.Error("stopped once is stopped")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
