@@ -72,6 +72,15 @@ func (o *output) remark(v any) error {
 	return nil
 }
 
+// shown reports whether somebody is looking at stdout.
+func (o *output) shown() bool {
+	o.mu.Lock()
+	shared := o.pinned != nil && o.pinned.shared
+	o.mu.Unlock()
+	f, ok := o.stdout.(*os.File)
+	return shared || ok && term.IsTerminal(int(f.Fd()))
+}
+
 // terminal reports whether somebody is looking at stderr.
 func (o *output) terminal() bool {
 	f, ok := o.stderr.(*os.File)

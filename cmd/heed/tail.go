@@ -4,8 +4,10 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -112,7 +114,11 @@ func (a *app) dialer(address string, header http.Header, subprotocols []string, 
 }
 
 func (a *app) message(msg stream.Message) error {
-	if !a.json {
+	switch {
+	case a.json:
+	case a.out.shown():
+		return a.out.printf("%s\n", visible(string(msg.Data)))
+	default:
 		return a.out.printf("%s\n", msg.Data)
 	}
 	line := struct {
@@ -125,4 +131,17 @@ func (a *app) message(msg stream.Message) error {
 		line.Data = base64.StdEncoding.EncodeToString(msg.Data)
 	}
 	return a.out.object(line)
+}
+
+// visible writes control characters as Go does, so that nothing that a server sends moves the cursor of somebody's terminal.
+func visible(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }

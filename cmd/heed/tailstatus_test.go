@@ -400,3 +400,22 @@ func TestTailStatusLine(t *testing.T) {
 		}
 	}
 }
+
+// TestTailAtATerminal has nothing that a server sends move the cursor, or wipe the line below.
+func TestTailAtATerminal(t *testing.T) {
+	const sent = "a\x1b[2J\r\u009b2J\x7f\x9b\tb"
+	for shared, want := range map[bool]string{true: `a\x1b[2J\r\u009b2J\x7f` + "\ufffd\tb\n", false: sent + "\n"} {
+		fakes.Bubble(t, time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC), func(t *testing.T) {
+			s, h := sit(t)
+			var out strings.Builder
+			h.out, h.console.shared = &out, shared
+			h.net.Serve(t, "stream.test", fakes.NewStreamServer(fakes.StreamStep{Messages: []string{sent}, Then: fakes.Stop}))
+			if r := <-begin(t, h, "tail", "--count", "1", "wss://stream.test/"); r.code != 0 {
+				t.Errorf("exit %d: %s", r.code, s.screen())
+			}
+			if got := strings.ReplaceAll(out.String(), "\r\n", "\n"); got != want {
+				t.Errorf("shared %v: %q, want %q", shared, got, want)
+			}
+		})
+	}
+}
