@@ -2,6 +2,7 @@ package stream
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/heed-sdk/heed/delay"
@@ -21,6 +22,9 @@ func (*silence) Error() string { return "nothing came from the server for too lo
 //
 // Timers count waking time. When the wall clock ran on without them the machine was asleep, and a sign of life that comes
 // only then is no proof: it may have waited in a buffer since before. So the wall clock is asked at each.
+//
+// To ask costs a good part of what it costs to receive a small message. Of a transport that tells its reads, those are the
+// signs of life, and what else they brought is delivered as [watchdog.another] says.
 type watchdog struct {
 	timers *delay.Timers
 	limit  time.Duration
@@ -30,9 +34,24 @@ type watchdog struct {
 	timer *delay.Timer
 	armed bool
 	seen  bool           // a sign of life came since the timer was armed
-	busy  bool           // the consumer has a message in hand
+	inner bool           // the transport is in a read that it told
 	end   func(*silence) // nil before start and after the end
+
+	// Written by whoever holds mu.
+	busy  atomic.Bool // the consumer has a message in hand, or what came along with it is on its way
+	reads atomic.Bool // the transport tells its reads
+
+	// The consumer's goroutine's own.
+	swift   int // so many messages in a row have come in no time
+	unasked int // so many more are delivered before the clock is asked again
 }
+
+// Of a flood, which is swiftRow messages in a row at less than swiftGap, one in swiftStep is checked.
+const (
+	swiftRow  = 64
+	swiftStep = 16
+	swiftGap  = 5 * time.Microsecond
+)
 
 // start begins the watch. end is called at most once, and must not block.
 func (w *watchdog) start(end func(*silence)) {
@@ -54,30 +73,89 @@ func (w *watchdog) stop() {
 func (w *watchdog) alive() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.inner = false
 	w.touch()
+}
+
+// reading says that the transport is about to read from the network.
+func (w *watchdog) reading() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reads.Store(true)
+	w.inner = true
+	if w.busy.Load() {
+		w.wait()
+	}
 }
 
 // deliver is a message, which the consumer now has in hand.
 func (w *watchdog) deliver() {
+	if w.busy.Load() {
+		w.another()
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.touch()
-	w.busy = true
+	switch {
+	case !w.reads.Load():
+		w.touch()
+		w.busy.Store(true)
+	case !w.inner:
+		w.busy.Store(true)
+	case w.end != nil: // the transport reads ahead: the server is waited for, whatever the consumer does
+		w.overdue(w.timers.Now())
+	}
+}
+
+// another is a message that came in one read with the message before it. While the consumer had that one, the machine may
+// have been asleep.
+func (w *watchdog) another() {
+	if w.unasked > 0 {
+		w.unasked--
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.timers.Now()
+	took := now.Sub(w.last)
+	if w.end == nil || w.asleep(now) {
+		return
+	}
+	w.last = now
+	step := 1
+	if w.swift >= swiftRow {
+		step = swiftStep
+	}
+	if took > time.Duration(step)*swiftGap {
+		w.swift = 0
+		return
+	}
+	if w.swift += step; w.swift >= swiftRow {
+		w.unasked = swiftStep - 1
+	}
 }
 
 // resume says that the consumer wants the next message.
 func (w *watchdog) resume() {
+	if w.reads.Load() {
+		return // it may be there already
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.wait()
+}
+
+// wait says that the server is waited for again. The caller holds mu.
+func (w *watchdog) wait() {
 	if w.end == nil {
 		return
 	}
 	now := w.timers.Now()
-	if slept := wallGap(w.last, now) - now.Sub(w.last); slept > w.limit {
-		w.bark(slept, true)
+	if w.asleep(now) {
 		return
 	}
-	w.busy, w.last, w.seen = false, now, true
+	w.busy.Store(false)
+	w.last, w.seen = now, true
 	if !w.armed {
 		w.arm(w.limit)
 	}
@@ -87,7 +165,11 @@ func (w *watchdog) resume() {
 func (w *watchdog) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.end != nil && !w.busy {
+	switch {
+	case w.end == nil:
+	case w.busy.Load():
+		w.asleep(w.timers.Now())
+	default:
 		w.overdue(w.timers.Now())
 	}
 }
@@ -98,7 +180,7 @@ func (w *watchdog) touch() {
 		return
 	}
 	now := w.timers.Now()
-	if !w.busy && w.overdue(now) {
+	if !w.busy.Load() && w.overdue(now) {
 		return
 	}
 	w.last, w.seen = now, true
@@ -114,12 +196,23 @@ func (w *watchdog) overdue(now time.Time) bool {
 	return true
 }
 
+// asleep ends the connection if the machine was asleep for too long while the server was not waited for. The caller holds
+// mu.
+func (w *watchdog) asleep(now time.Time) bool {
+	slept := wallGap(w.last, now) - now.Sub(w.last)
+	if slept <= w.limit {
+		return false
+	}
+	w.bark(slept, true)
+	return true
+}
+
 func (w *watchdog) fire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.armed = false
-	if w.end == nil || w.busy {
-		return // resume arms it again
+	if w.end == nil || w.busy.Load() {
+		return // wait arms it again
 	}
 	now := w.timers.Now()
 	gone := now.Sub(w.last)

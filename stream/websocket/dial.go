@@ -82,7 +82,7 @@ func (d Dialer) Dial(ctx context.Context, a stream.Attempt) (stream.Conn, error)
 		header = withToken(header, t)
 		secrets = append(secrets, t.AccessToken)
 	}
-	k := &socket{alive: a.Alive}
+	k := &socket{attempt: a}
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) { k.hold(ctx, underlying(i.Conn)) },
 	})

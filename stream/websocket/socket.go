@@ -8,25 +8,28 @@ import (
 	"time"
 
 	"github.com/benbjohnson/clock"
+
+	"github.com/heed-sdk/heed/stream"
 )
 
 // farewell is how long the close frame may take: it goes out, or the server is not taking anything in.
 const farewell = 5 * time.Millisecond
 
 // socket is the connection below the library. Whatever comes in is a sign of life, pings, pongs and parts of messages
-// included, and costs one stamp for each read of the network.
+// included, and costs two stamps for each read of the network, however many messages that brings.
 type socket struct {
 	io.ReadWriteCloser
-	raw   net.Conn // below TLS; nil if the transport did not tell
-	alive func()
-	once  sync.Once
-	let   func() bool // lets the network's connection go on without the context of the dial
+	raw     net.Conn // below TLS; nil if the transport did not tell
+	attempt stream.Attempt
+	once    sync.Once
+	let     func() bool // lets the network's connection go on without the context of the dial
 }
 
 func (s *socket) Read(p []byte) (int, error) {
+	s.attempt.Reading()
 	n, err := s.ReadWriteCloser.Read(p)
 	if n > 0 {
-		s.alive()
+		s.attempt.Alive()
 	}
 	return n, err
 }
