@@ -23,8 +23,9 @@ func (*silence) Error() string { return "nothing came from the server for too lo
 // Timers count waking time. When the wall clock ran on without them the machine was asleep, and a sign of life that comes
 // only then is no proof: it may have waited in a buffer since before. So the wall clock is asked at each.
 //
-// To ask costs a good part of what it costs to receive a small message. Of a transport that tells its reads, those are the
-// signs of life, and what else they brought is delivered as [watchdog.another] says.
+// To ask costs a good part of what it costs to receive a small message. Where the transport tells its reads, those are the
+// signs of life, and the messages are not. Between two that came in one read the clock is asked all the same, for the sake of
+// a machine that was asleep then, unless messages come in a flood.
 type watchdog struct {
 	timers *delay.Timers
 	limit  time.Duration
@@ -35,6 +36,7 @@ type watchdog struct {
 	armed bool
 	seen  bool           // a sign of life came since the timer was armed
 	inner bool           // the transport is in a read that it told
+	calm  bool           // there was time between two stamps
 	end   func(*silence) // nil before start and after the end
 
 	// Written by whoever holds mu.
@@ -42,15 +44,14 @@ type watchdog struct {
 	reads atomic.Bool // the transport tells its reads
 
 	// The consumer's goroutine's own.
-	swift   int // so many messages in a row have come in no time
+	row     int // so many messages in a row were swift
 	unasked int // so many more are delivered before the clock is asked again
 }
 
-// Of a flood, which is swiftRow messages in a row at less than swiftGap, one in swiftStep is checked.
+// In a flood, which is flood messages in a row at less than swift each, the clock is asked once in as many.
 const (
-	swiftRow  = 64
-	swiftStep = 16
-	swiftGap  = 5 * time.Microsecond
+	flood = 64
+	swift = 5 * time.Microsecond
 )
 
 // start begins the watch. end is called at most once, and must not block.
@@ -90,56 +91,59 @@ func (w *watchdog) reading() {
 
 // deliver is a message, which the consumer now has in hand.
 func (w *watchdog) deliver() {
-	if w.busy.Load() {
-		w.another()
+	if w.unasked > 0 && w.busy.Load() {
+		w.unasked--
 		return
 	}
+	w.delivered()
+}
+
+func (w *watchdog) delivered() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
+	case w.busy.Load():
+		w.another()
 	case !w.reads.Load():
 		w.touch()
 		w.busy.Store(true)
 	case !w.inner:
 		w.busy.Store(true)
+		if w.calm {
+			w.calm, w.row, w.unasked = false, 0, 0
+		}
 	case w.end != nil: // the transport reads ahead: the server is waited for, whatever the consumer does
 		w.overdue(w.timers.Now())
 	}
 }
 
 // another is a message that came in one read with the message before it. While the consumer had that one, the machine may
-// have been asleep.
+// have been asleep. The caller holds mu.
 func (w *watchdog) another() {
-	if w.unasked > 0 {
-		w.unasked--
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	now := w.timers.Now()
 	took := now.Sub(w.last)
 	if w.end == nil || w.asleep(now) {
 		return
 	}
 	w.last = now
-	step := 1
-	if w.swift >= swiftRow {
-		step = swiftStep
-	}
-	if took > time.Duration(step)*swiftGap {
-		w.swift = 0
-		return
-	}
-	if w.swift += step; w.swift >= swiftRow {
-		w.unasked = swiftStep - 1
+	switch {
+	case w.row >= flood && took < flood*swift:
+		w.unasked = flood - 1
+	case w.row < flood && took < swift:
+		w.row++
+	default:
+		w.row = 0
 	}
 }
 
 // resume says that the consumer wants the next message.
 func (w *watchdog) resume() {
-	if w.reads.Load() {
-		return // it may be there already
+	if !w.reads.Load() { // else it may be there already
+		w.resumed()
 	}
+}
+
+func (w *watchdog) resumed() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wait()
@@ -155,7 +159,7 @@ func (w *watchdog) wait() {
 		return
 	}
 	w.busy.Store(false)
-	w.last, w.seen = now, true
+	w.stamp(now)
 	if !w.armed {
 		w.arm(w.limit)
 	}
@@ -182,6 +186,14 @@ func (w *watchdog) touch() {
 	now := w.timers.Now()
 	if !w.busy.Load() && w.overdue(now) {
 		return
+	}
+	w.stamp(now)
+}
+
+// stamp notes a sign of life. The caller holds mu.
+func (w *watchdog) stamp(now time.Time) {
+	if now.Sub(w.last) >= flood*swift {
+		w.calm = true
 	}
 	w.last, w.seen = now, true
 }

@@ -43,11 +43,11 @@ func (c *Conn) Receive() (stream.Message, error) {
 	if err != nil {
 		return stream.Message{}, c.disconnect(err)
 	}
-	m := stream.Message{Data: c.buf, Binary: kind == websocket.MessageBinary}
+	data := c.buf
 	if !c.reuse {
-		m.Data = append(make([]byte, 0, len(c.buf)), c.buf...)
+		data = append(make([]byte, 0, len(data)), data...)
 	}
-	return m, nil
+	return stream.Message{Data: data, Binary: kind == websocket.MessageBinary}, nil
 }
 
 // firstBuffer is the size that the buffer starts with.

@@ -21,11 +21,14 @@ type socket struct {
 	io.ReadWriteCloser
 	raw     net.Conn // below TLS; nil if the transport did not tell
 	attempt stream.Attempt
+	ahead   ahead
 	once    sync.Once
 	let     func() bool // lets the network's connection go on without the context of the dial
 }
 
-func (s *socket) Read(p []byte) (int, error) {
+func (s *socket) Read(p []byte) (int, error) { return s.ahead.read(p, s.network) }
+
+func (s *socket) network(p []byte) (int, error) {
 	s.attempt.Reading()
 	n, err := s.ReadWriteCloser.Read(p)
 	if n > 0 {
