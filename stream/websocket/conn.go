@@ -50,8 +50,8 @@ func (c *Conn) Receive() (stream.Message, error) {
 	return stream.Message{Data: data, Binary: kind == websocket.MessageBinary}, nil
 }
 
-// firstBuffer is the size that the buffer starts with.
-const firstBuffer = 4 << 10
+// firstBuffer is the size that the buffer starts with: an idle stream holds on to it.
+const firstBuffer = 512
 
 // read reads a message into the connection's buffer.
 func (c *Conn) read(r io.Reader) error {

@@ -45,7 +45,11 @@ func (s *socket) hold(ctx context.Context, raw net.Conn) {
 }
 
 // release unties the connection, and reports whether it was still whole.
-func (s *socket) release() bool { return s.let == nil || s.let() }
+func (s *socket) release() bool {
+	let := s.let
+	s.let = nil // it holds the context
+	return let == nil || let()
+}
 
 // hurry lets what is being read fail at once, and what is written yet fail soon. It reports whether it can: without it, the
 // library's Close waits for the server.
