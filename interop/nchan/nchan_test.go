@@ -23,6 +23,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/heed-sdk/heed/delay"
+	"github.com/heed-sdk/heed/interop/internal/badline"
 	"github.com/heed-sdk/heed/interop/nchan"
 	"github.com/heed-sdk/heed/stream"
 	"github.com/heed-sdk/heed/stream/sse"
@@ -196,10 +197,10 @@ var mixed = []event{
 func TestAgree(t *testing.T) {
 	t.Parallel()
 	s := nchan.Start(t, nchan.Config{})
-	line := newProxy(t, s)
-	node := startNode(t, line.through(s.Stream(channel)), len(mixed), "order", "ping")
+	line := badline.New(t, s.Addr())
+	node := startNode(t, line.Through(s.Stream(channel)), len(mixed), "order", "ping")
 	<-node.open
-	f := follow(t, line.through(s.Stream(channel)))
+	f := follow(t, line.Through(s.Stream(channel)))
 	f.onConnected = func(attempt int) {
 		if attempt == 1 {
 			s.Publish(channel, mixed[0].Type, mixed[0].Data)
@@ -211,11 +212,11 @@ func TestAgree(t *testing.T) {
 			// Two heartbeats, and nothing else.
 			time.AfterFunc(5*nchan.PingInterval/2, func() { s.Publish(channel, mixed[1].Type, mixed[1].Data) })
 		case 2:
-			line.cut()
+			line.Cut()
 			for _, e := range mixed[2:6] {
 				s.Publish(channel, e.Type, e.Data)
 			}
-			line.up()
+			line.Up()
 		case 6:
 			for _, e := range mixed[6:] {
 				s.Publish(channel, e.Type, e.Data)
@@ -323,52 +324,52 @@ func TestBadLine(t *testing.T) {
 	tests := []struct {
 		name string
 		// spoil makes the line bad and says what happens after each event.
-		spoil func(t *testing.T, p *proxy, f *follower) func(n int)
+		spoil func(t *testing.T, p *badline.Line, f *follower) func(n int)
 		// cuts is how many connections are lost at least.
 		cuts int
 	}{
-		{"delay", func(_ *testing.T, p *proxy, _ *follower) func(int) {
-			p.add("latency", map[string]any{"latency": 300, "jitter": 200})
+		{"delay", func(_ *testing.T, p *badline.Line, _ *follower) func(int) {
+			p.Add("latency", map[string]any{"latency": 300, "jitter": 200})
 			return nil
 		}, 0},
-		{"throttle", func(_ *testing.T, p *proxy, _ *follower) func(int) {
-			p.add("bandwidth", map[string]any{"rate": 2})
+		{"throttle", func(_ *testing.T, p *badline.Line, _ *follower) func(int) {
+			p.Add("bandwidth", map[string]any{"rate": 2})
 			return nil
 		}, 0},
-		{"slices", func(_ *testing.T, p *proxy, _ *follower) func(int) {
-			p.add("slicer", map[string]any{"average_size": 7, "size_variation": 5, "delay": 2000})
+		{"slices", func(_ *testing.T, p *badline.Line, _ *follower) func(int) {
+			p.Add("slicer", map[string]any{"average_size": 7, "size_variation": 5, "delay": 2000})
 			return nil
 		}, 0},
-		{"cut", func(_ *testing.T, p *proxy, _ *follower) func(int) {
+		{"cut", func(_ *testing.T, p *badline.Line, _ *follower) func(int) {
 			return func(n int) {
 				if n%20 == 0 && n < events {
-					p.cut()
-					time.AfterFunc(100*time.Millisecond, p.up)
+					p.Cut()
+					time.AfterFunc(100*time.Millisecond, p.Up)
 				}
 			}
 		}, 4},
 		// Every connection ends somewhere in an event. What came of it is no event, and its id no position.
-		{"cut short", func(_ *testing.T, p *proxy, _ *follower) func(int) {
-			p.add("limit_data", map[string]any{"bytes": 1011})
+		{"cut short", func(_ *testing.T, p *badline.Line, _ *follower) func(int) {
+			p.Add("limit_data", map[string]any{"bytes": 1011})
 			return nil
 		}, 2},
-		{"reset_peer", func(_ *testing.T, p *proxy, f *follower) func(int) {
+		{"reset_peer", func(_ *testing.T, p *badline.Line, f *follower) func(int) {
 			f.onDisconnected = func(i stream.DisconnectedInfo) {
 				if i.By != stream.ByConsumer {
-					p.remove("reset_peer")
+					p.Remove("reset_peer")
 				}
 			}
 			return func(n int) {
 				if n == 30 || n == 60 {
-					p.add("reset_peer", map[string]any{"timeout": 0})
+					p.Add("reset_peer", map[string]any{"timeout": 0})
 				}
 			}
 		}, 2},
-		{"blackhole", func(_ *testing.T, p *proxy, f *follower) func(int) {
-			f.onStale = func() { p.remove("timeout") }
+		{"blackhole", func(_ *testing.T, p *badline.Line, f *follower) func(int) {
+			f.onStale = func() { p.Remove("timeout") }
 			return func(n int) {
 				if n == 30 {
-					p.add("timeout", map[string]any{"timeout": 0})
+					p.Add("timeout", map[string]any{"timeout": 0})
 				}
 			}
 		}, 1},
@@ -377,8 +378,8 @@ func TestBadLine(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := nchan.Start(t, nchan.Config{})
-			p := newProxy(t, s)
-			f := follow(t, p.through(s.Stream(channel)))
+			p := badline.New(t, s.Addr())
+			f := follow(t, p.Through(s.Stream(channel)))
 			each := tt.spoil(t, p, f)
 			publish(t, s, 1, events, 20*time.Millisecond)
 			wantNumbers(t, f.read(events, each), 1, events)
@@ -399,21 +400,21 @@ func TestBadLine(t *testing.T) {
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	s := nchan.Start(t, nchan.Config{})
-	p := newProxy(t, s)
-	f := follow(t, p.through(s.Stream(channel)))
+	p := badline.New(t, s.Addr())
+	f := follow(t, p.Through(s.Stream(channel)))
 	publish(t, s, 1, 2, 0)
 	got := f.read(3, func(n int) {
 		if n != 2 {
 			return
 		}
-		p.cut()
+		p.Cut()
 		s.Publish(channel, "", "3") // nobody hears it
 		s.Kill()
 		s.Restart()
 		// Within the second of the client's position, the new server's ids could be the old one's.
 		time.Sleep(1100 * time.Millisecond)
 		s.Publish(channel, "", "4")
-		p.up()
+		p.Up()
 	})
 	if len(got) != 3 || got[0].Data != "1" || got[1].Data != "2" || got[2].Data != "4" {
 		t.Errorf("received %v, want 1, 2 and 4", got)
@@ -538,6 +539,11 @@ func TestFrozen(t *testing.T) {
 	s := nchan.Start(t, nchan.Config{})
 	f := follow(t, s.Stream(channel))
 	f.config.HandshakeDeadline = time.Second
+	frozenAndThawed(t, s, f)
+}
+
+func frozenAndThawed(t *testing.T, s *nchan.Server, f *follower) {
+	t.Helper()
 	f.onFailed = func(stream.FailedInfo) {
 		if len(f.failures) == 1 {
 			s.Thaw()
