@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -235,10 +236,8 @@ func (s *Server) do(req *http.Request, want ...int) {
 		return
 	}
 	defer res.Body.Close()
-	for _, status := range want {
-		if res.StatusCode == status {
-			return
-		}
+	if slices.Contains(want, res.StatusCode) {
+		return
 	}
 	body, _ := io.ReadAll(res.Body)
 	s.t.Errorf("nchan: %s was answered by %s %s", req.Method, res.Status, bytes.TrimSpace(body))

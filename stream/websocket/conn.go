@@ -12,7 +12,8 @@ import (
 	"github.com/heed-sdk/heed/stream"
 )
 
-// ErrTooLarge is the cause of a disconnect after a message over the limit.
+// ErrTooLarge is the cause of a disconnect after a message over the limit. The disconnect is transient; that the server finds
+// a message of ours too large, its code 1009, is permanent.
 var ErrTooLarge = errors.New("websocket: a message is larger than ReadLimit")
 
 // Conn is one WebSocket connection; it is a [stream.Conn] and a [stream.Sender].
