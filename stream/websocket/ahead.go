@@ -1,13 +1,13 @@
 package websocket
 
 const (
-	aheadAfter  = 4 // reads in a row that brought all they had room for
-	aheadBuffer = 32 << 10
-	aheadWorth  = 4 << 10 // what the library's own buffer takes
+	aheadAfter  = 16 // reads in a row that brought all they had room for
+	aheadBuffer = 64 << 10
+	aheadWorth  = 32 << 10 // a read that brings less is the last one ahead
 )
 
-// ahead reads more at once than it is asked for, while more comes: a read of the network costs as much as some messages. A
-// stream that is idle holds no buffer for that.
+// ahead reads more at once than it is asked for, while there is a flood: a read of the network costs as much as several small
+// messages. A stream that is idle holds no buffer for that.
 type ahead struct {
 	buf  []byte
 	rest []byte // of what is in buf, that nobody has asked for yet

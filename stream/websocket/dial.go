@@ -173,7 +173,7 @@ func (t *tap) RoundTrip(req *http.Request) (*http.Response, error) {
 		return res, nil
 	}
 	if body, ok := res.Body.(io.ReadWriteCloser); ok {
-		t.socket.ReadWriteCloser = body
+		t.socket.ReadWriteCloser, t.socket.plain = body, res.TLS == nil
 		res.Body = t.socket
 	}
 	return res, nil

@@ -20,13 +20,19 @@ const farewell = 5 * time.Millisecond
 type socket struct {
 	io.ReadWriteCloser
 	raw     net.Conn // below TLS; nil if the transport did not tell
+	plain   bool     // TLS reads ahead by itself
 	attempt stream.Attempt
 	ahead   ahead
 	once    sync.Once
 	let     func() bool // lets the network's connection go on without the context of the dial
 }
 
-func (s *socket) Read(p []byte) (int, error) { return s.ahead.read(p, s.network) }
+func (s *socket) Read(p []byte) (int, error) {
+	if s.plain {
+		return s.ahead.read(p, s.network)
+	}
+	return s.network(p)
+}
 
 func (s *socket) network(p []byte) (int, error) {
 	s.attempt.Reading()
