@@ -180,7 +180,7 @@ func (p *pump) deliver(connCtx context.Context, yield func(Message, error) bool)
 			p.before = resumer.Position()
 		}
 		m, err := p.conn.Receive()
-		if connCtx.Err() == nil && err == nil && watched {
+		if err == nil && watched {
 			p.dog.deliver()
 		}
 		if connCtx.Err() != nil {

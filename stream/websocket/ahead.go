@@ -2,8 +2,8 @@ package websocket
 
 const (
 	aheadAfter  = 16 // reads in a row that brought all they had room for
-	aheadBuffer = 64 << 10
-	aheadWorth  = 32 << 10 // a read that brings less is the last one ahead
+	aheadBuffer = 32 << 10
+	aheadWorth  = 16 << 10 // a read that brings less is the last one ahead
 )
 
 // ahead reads more at once than it is asked for, while there is a flood: a read of the network costs as much as several small

@@ -25,7 +25,7 @@
 // A connection has one context and its reads have none. With [Dialer.ReuseBuffer] a message costs no allocation, without it
 // costs one of its own size. Whatever comes in, pings and parts of messages included, is a sign of life for
 // stream.Config.Staleness, and costs the same however many messages come at once. While they come in a flood, and not over TLS,
-// 64 KiB are read at a time.
+// 32 KiB are read at a time.
 //
 // Close sends a close frame if that takes no time, and does not wait for the server's.
 package websocket
