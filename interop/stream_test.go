@@ -33,6 +33,7 @@ type follower struct {
 
 	config       stream.Config
 	connected    func(attempt int)
+	lost         func(n int) // after each connection that the consumer did not end
 	waits        []delay.Wait
 	failures     []stream.FailedInfo
 	disconnected []stream.DisconnectedInfo
@@ -57,10 +58,15 @@ func follow(t *testing.T, s *streams.Server, dialer stream.Dialer) *follower {
 					f.connected(i.Attempt)
 				}
 			},
-			Failed:       func(i stream.FailedInfo) { f.failures = append(f.failures, i) },
-			Disconnected: func(i stream.DisconnectedInfo) { f.disconnected = append(f.disconnected, i) },
-			Waiting:      func(w delay.Wait) { f.waits = append(f.waits, w) },
-			Stale:        func(stream.StaleInfo) { f.stale++ },
+			Failed: func(i stream.FailedInfo) { f.failures = append(f.failures, i) },
+			Disconnected: func(i stream.DisconnectedInfo) {
+				f.disconnected = append(f.disconnected, i)
+				if f.lost != nil && i.By != stream.ByConsumer {
+					f.lost(len(f.disconnected))
+				}
+			},
+			Waiting: func(w delay.Wait) { f.waits = append(f.waits, w) },
+			Stale:   func(stream.StaleInfo) { f.stale++ },
 		},
 	}
 	return f

@@ -26,12 +26,11 @@ func (r *run) cycle(ctx context.Context, yield func(Message, error) bool) (outco
 	r.attempts++
 	r.observe.connecting(ConnectingInfo{Attempt: r.attempts})
 	dog := &watchdog{timers: r.timers, limit: r.config.Staleness}
-	a := Attempt{Number: r.attempts, Position: r.position, now: r.timers.Now}
-	if dog.limit > 0 {
-		a.alive = dog.alive
-	}
 	r.closing.Store(false)
-	a.alive = r.observe.alive(a.alive, &r.closing)
+	a := Attempt{Number: r.attempts, Position: r.position, now: r.timers.Now, tell: r.observe.alive(&r.closing)}
+	if dog.limit > 0 {
+		a.dog = dog
+	}
 	err := r.mint(ctx, &a)
 	switch {
 	case delay.Ended(ctx) != nil || errors.Is(err, ErrEnd):
@@ -110,14 +109,15 @@ type pump struct {
 	dog      *watchdog
 	attempt  Attempt
 	messages int
-	before   *string       // the position before a message that was received and not delivered
+	undone   bool          // a message was received and not delivered
+	before   string        // the position before it
 	closed   chan struct{} // once conn.Close has returned
 }
 
 // reached is the position after the last message that the consumer was given.
 func (p *pump) reached(r Resumer) string {
-	if p.before != nil {
-		return *p.before
+	if p.undone {
+		return p.before
 	}
 	return r.Position()
 }
@@ -180,18 +180,15 @@ func (p *pump) deliver(connCtx context.Context, yield func(Message, error) bool)
 	watched, tell := p.dog.limit > 0, p.observe.trace.Alive
 	resumer, _ := p.conn.(Resumer)
 	for {
-		var before string
 		if resumer != nil {
-			before = resumer.Position()
+			p.before = resumer.Position()
 		}
 		m, err := p.conn.Receive()
-		if connCtx.Err() == nil && err == nil && watched {
+		if err == nil && watched {
 			p.dog.deliver()
 		}
 		if connCtx.Err() != nil {
-			if err == nil {
-				p.before = &before // the server has to send it again
-			}
+			p.undone = err == nil // the server has to send it again
 			return false, context.Cause(connCtx)
 		}
 		if err != nil {

@@ -40,7 +40,7 @@ type Dialer interface {
 //   - Receive blocks until there is a message. It is called by one goroutine at a time, the consumer's own, so a consumer
 //     that takes its time holds the server back.
 //   - What is no message (pings, comments, acknowledgements) is handled inside Receive, which calls [Attempt.Alive] for
-//     it.
+//     it. If it can tell each read of the network, it calls [Attempt.Reading] before and Attempt.Alive after it instead.
 //   - Receive returns io.EOF when the server ended the stream in good order, a [*DisconnectError] when there is more to
 //     say, [ErrEnd] when there will never be more, and any other error when the connection broke.
 //   - Close ends the connection and a pending Receive, at once and without waiting for the server. It may be called from
@@ -79,8 +79,9 @@ type Attempt struct {
 	// Position is where to go on: the last event id of a stream, the cursor of a poll; "" at the beginning.
 	Position string
 
-	now   func() time.Time
-	alive func()
+	now  func() time.Time
+	dog  *watchdog // nil without one
+	tell func()    // the trace of a sign of life, or nil
 }
 
 // Now returns the time of the loop's clock.
@@ -93,8 +94,19 @@ func (a Attempt) Now() time.Time {
 
 // Alive tells the loop's watchdog that something came from the server. Messages need no call.
 func (a Attempt) Alive() {
-	if a.alive != nil {
-		a.alive()
+	if a.tell != nil {
+		a.tell()
+	}
+	if a.dog != nil {
+		a.dog.alive()
+	}
+}
+
+// Reading tells the loop's watchdog that a read of the network begins. Of a transport that says so, before each one and from
+// one goroutine at a time, the reads are watched and not the messages, of which many may come in one.
+func (a Attempt) Reading() {
+	if a.dog != nil {
+		a.dog.reading()
 	}
 }
 

@@ -56,6 +56,7 @@ type log struct {
 	failed       []stream.FailedInfo
 	stale        []stream.StaleInfo
 	disconnected []stream.DisconnectedInfo
+	onStale      func()
 }
 
 func (l *log) record(f func()) {
@@ -66,10 +67,15 @@ func (l *log) record(f func()) {
 
 func (l *log) trace() *stream.Trace {
 	return &stream.Trace{
-		Connecting:   func(stream.ConnectingInfo) { l.record(func() { l.connecting++ }) },
-		Connected:    func(stream.ConnectedInfo) { l.record(func() { l.connected++ }) },
-		Failed:       func(i stream.FailedInfo) { l.record(func() { l.failed = append(l.failed, i) }) },
-		Stale:        func(i stream.StaleInfo) { l.record(func() { l.stale = append(l.stale, i) }) },
+		Connecting: func(stream.ConnectingInfo) { l.record(func() { l.connecting++ }) },
+		Connected:  func(stream.ConnectedInfo) { l.record(func() { l.connected++ }) },
+		Failed:     func(i stream.FailedInfo) { l.record(func() { l.failed = append(l.failed, i) }) },
+		Stale: func(i stream.StaleInfo) {
+			l.record(func() { l.stale = append(l.stale, i) })
+			if l.onStale != nil {
+				l.onStale()
+			}
+		},
 		Disconnected: func(i stream.DisconnectedInfo) { l.record(func() { l.disconnected = append(l.disconnected, i) }) },
 		Waiting:      func(w delay.Wait) { l.record(func() { l.waits = append(l.waits, w) }) },
 	}

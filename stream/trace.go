@@ -145,19 +145,16 @@ func (o observer) failed(i FailedInfo) {
 		slog.String("error", i.Err.Error()))
 }
 
-// alive returns what a connection is to call for each sign of life, or nil: next, and before it the trace's, which nobody
-// tells what comes once the connection is closing, because it does not come on the consumer's goroutine.
-func (o observer) alive(next func(), closing *atomic.Bool) func() {
+// alive returns what tells the trace of a sign of life, or nil. Nobody tells it what comes once the connection is closing,
+// because it does not come on the consumer's goroutine.
+func (o observer) alive(closing *atomic.Bool) func() {
 	tell := o.trace.Alive
 	if tell == nil {
-		return next
+		return nil
 	}
 	return func() {
 		if !closing.Load() {
 			tell()
-		}
-		if next != nil {
-			next()
 		}
 	}
 }

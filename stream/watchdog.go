@@ -2,6 +2,7 @@ package stream
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/heed-sdk/heed/delay"
@@ -21,6 +22,10 @@ func (*silence) Error() string { return "nothing came from the server for too lo
 //
 // Timers count waking time. When the wall clock ran on without them the machine was asleep, and a sign of life that comes
 // only then is no proof: it may have waited in a buffer since before. So the wall clock is asked at each.
+//
+// To ask costs a good part of what it costs to receive a small message. Where the transport tells its reads, those are the
+// signs of life, and the messages are not. Between two that came in one read the clock is asked all the same, for the sake of
+// a machine that was asleep then, unless messages come in a flood.
 type watchdog struct {
 	timers *delay.Timers
 	limit  time.Duration
@@ -30,9 +35,24 @@ type watchdog struct {
 	timer *delay.Timer
 	armed bool
 	seen  bool           // a sign of life came since the timer was armed
-	busy  bool           // the consumer has a message in hand
+	inner bool           // the transport is in a read that it told
+	calm  bool           // there was time between two stamps
 	end   func(*silence) // nil before start and after the end
+
+	// Written by whoever holds mu.
+	busy  atomic.Bool // the consumer has a message in hand, or what came along with it is on its way
+	reads atomic.Bool // the transport tells its reads
+
+	// The consumer's goroutine's own.
+	row     int // so many messages in a row were swift
+	unasked int // so many more are delivered before the clock is asked again
 }
+
+// In a flood, which is flood messages in a row at less than swift each, the clock is asked once in as many.
+const (
+	flood = 64
+	swift = 5 * time.Microsecond
+)
 
 // start begins the watch. end is called at most once, and must not block.
 func (w *watchdog) start(end func(*silence)) {
@@ -54,30 +74,92 @@ func (w *watchdog) stop() {
 func (w *watchdog) alive() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.inner = false
 	w.touch()
+}
+
+// reading says that the transport is about to read from the network.
+func (w *watchdog) reading() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reads.Store(true)
+	w.inner = true
+	if w.busy.Load() {
+		w.wait()
+	}
 }
 
 // deliver is a message, which the consumer now has in hand.
 func (w *watchdog) deliver() {
+	if w.unasked > 0 && w.busy.Load() {
+		w.unasked--
+		return
+	}
+	w.delivered()
+}
+
+func (w *watchdog) delivered() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.touch()
-	w.busy = true
+	switch {
+	case w.busy.Load():
+		w.another()
+	case !w.reads.Load():
+		w.touch()
+		w.busy.Store(true)
+	case !w.inner:
+		w.busy.Store(true)
+		if w.calm {
+			w.calm, w.row, w.unasked = false, 0, 0
+		}
+	case w.end != nil: // the transport reads ahead: the server is waited for, whatever the consumer does
+		w.overdue(w.timers.Now())
+	}
+}
+
+// another is a message that came in one read with the message before it. While the consumer had that one, the machine may
+// have been asleep. The caller holds mu.
+func (w *watchdog) another() {
+	now := w.timers.Now()
+	took := now.Sub(w.last)
+	if w.end == nil || w.asleep(now) {
+		return
+	}
+	w.last = now
+	switch {
+	case w.row >= flood && took < flood*swift:
+		w.unasked = flood - 1
+	case w.row < flood && took < swift:
+		w.row++
+	default:
+		w.row = 0
+	}
 }
 
 // resume says that the consumer wants the next message.
 func (w *watchdog) resume() {
+	if !w.reads.Load() { // else it may be there already
+		w.resumed()
+	}
+}
+
+func (w *watchdog) resumed() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.wait()
+}
+
+// wait says that the server is waited for again. The caller holds mu.
+func (w *watchdog) wait() {
 	if w.end == nil {
 		return
 	}
 	now := w.timers.Now()
-	if slept := wallGap(w.last, now) - now.Sub(w.last); slept > w.limit {
-		w.bark(slept, true)
+	if w.asleep(now) {
 		return
 	}
-	w.busy, w.last, w.seen = false, now, true
+	w.busy.Store(false)
+	w.stamp(now)
 	if !w.armed {
 		w.arm(w.limit)
 	}
@@ -87,7 +169,11 @@ func (w *watchdog) resume() {
 func (w *watchdog) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.end != nil && !w.busy {
+	switch {
+	case w.end == nil:
+	case w.busy.Load():
+		w.asleep(w.timers.Now())
+	default:
 		w.overdue(w.timers.Now())
 	}
 }
@@ -98,8 +184,16 @@ func (w *watchdog) touch() {
 		return
 	}
 	now := w.timers.Now()
-	if !w.busy && w.overdue(now) {
+	if !w.busy.Load() && w.overdue(now) {
 		return
+	}
+	w.stamp(now)
+}
+
+// stamp notes a sign of life. The caller holds mu.
+func (w *watchdog) stamp(now time.Time) {
+	if now.Sub(w.last) >= flood*swift {
+		w.calm = true
 	}
 	w.last, w.seen = now, true
 }
@@ -114,12 +208,23 @@ func (w *watchdog) overdue(now time.Time) bool {
 	return true
 }
 
+// asleep ends the connection if the machine was asleep for too long while the server was not waited for. The caller holds
+// mu.
+func (w *watchdog) asleep(now time.Time) bool {
+	slept := wallGap(w.last, now) - now.Sub(w.last)
+	if slept <= w.limit {
+		return false
+	}
+	w.bark(slept, true)
+	return true
+}
+
 func (w *watchdog) fire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.armed = false
-	if w.end == nil || w.busy {
-		return // resume arms it again
+	if w.end == nil || w.busy.Load() {
+		return // wait arms it again
 	}
 	now := w.timers.Now()
 	gone := now.Sub(w.last)

@@ -33,6 +33,9 @@ const PingInterval = time.Second
 // GoodBearer is the one token that the streams of [Server.Guarded] take.
 const GoodBearer = "good"
 
+// SocketProtocol is the subprotocol with which messages over WebSocket have their ids.
+const SocketProtocol = "ws+meta.nchan"
+
 const module = "/usr/lib/nginx/modules/ngx_nchan_module.so"
 
 //go:embed nginx.conf
@@ -76,7 +79,13 @@ func Start(t testing.TB, config Config) *Server {
 // Stream is the address of a channel's events. Whoever comes without an id gets all that the server has.
 func (s *Server) Stream(channel string) string { return s.base + "/sub/" + channel }
 
-// Guarded is the same for the bearer of [GoodBearer] alone. Everybody else is answered by 401.
+// Socket is the address of a channel's messages over WebSocket. With the subprotocol [SocketProtocol], a message begins with
+// lines of id and content-type, and whoever asks with an id in the query, as last_event_id, gets what came after it.
+func (s *Server) Socket(channel string) string {
+	return "ws" + strings.TrimPrefix(s.base, "http") + "/ws/" + channel
+}
+
+// Guarded is [Server.Stream] for the bearer of [GoodBearer] alone. Everybody else is answered by 401.
 func (s *Server) Guarded(channel string) string { return s.base + "/auth/" + channel }
 
 // Gone is an address that is answered by 410.

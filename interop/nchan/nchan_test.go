@@ -539,6 +539,11 @@ func TestFrozen(t *testing.T) {
 	s := nchan.Start(t, nchan.Config{})
 	f := follow(t, s.Stream(channel))
 	f.config.HandshakeDeadline = time.Second
+	frozenAndThawed(t, s, f)
+}
+
+func frozenAndThawed(t *testing.T, s *nchan.Server, f *follower) {
+	t.Helper()
 	f.onFailed = func(stream.FailedInfo) {
 		if len(f.failures) == 1 {
 			s.Thaw()

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	firstBuffer   = 2 << 10  // most streams are idle most of the time
+	firstBuffer   = 512      // most streams are idle most of the time
 	fastBuffer    = 16 << 10 // reads that bring more than they asked for make the buffer grow up to this
 	maxEmptyReads = 100      // as package bufio
 )

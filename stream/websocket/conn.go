@@ -12,7 +12,8 @@ import (
 	"github.com/heed-sdk/heed/stream"
 )
 
-// ErrTooLarge is the cause of a disconnect after a message over the limit.
+// ErrTooLarge is the cause of a disconnect after a message over the limit. The disconnect is transient; that the server finds
+// a message of ours too large, its code 1009, is permanent.
 var ErrTooLarge = errors.New("websocket: a message is larger than ReadLimit")
 
 // Conn is one WebSocket connection; it is a [stream.Conn] and a [stream.Sender].
@@ -37,39 +38,39 @@ func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
 // Receive returns the next message. What ends it is Close, never a context: one for each read costs more than the read.
 func (c *Conn) Receive() (stream.Message, error) {
 	kind, r, err := c.ws.Reader(context.Background())
+	var data []byte
 	if err == nil {
-		err = c.read(r)
+		data, err = c.read(r)
 	}
 	if err != nil {
 		return stream.Message{}, c.disconnect(err)
 	}
-	m := stream.Message{Data: c.buf, Binary: kind == websocket.MessageBinary}
 	if !c.reuse {
-		m.Data = append(make([]byte, 0, len(c.buf)), c.buf...)
+		data = append(make([]byte, 0, len(data)), data...)
 	}
-	return m, nil
+	return stream.Message{Data: data, Binary: kind == websocket.MessageBinary}, nil
 }
 
-// firstBuffer is the size that the buffer starts with.
-const firstBuffer = 4 << 10
+// firstBuffer is the size that the buffer starts with: an idle stream holds on to it.
+const firstBuffer = 512
 
 // read reads a message into the connection's buffer.
-func (c *Conn) read(r io.Reader) error {
+func (c *Conn) read(r io.Reader) ([]byte, error) {
 	if c.buf == nil {
 		c.buf = make([]byte, 0, firstBuffer)
 	}
-	c.buf = c.buf[:0]
+	data := c.buf
 	for {
-		if len(c.buf) == cap(c.buf) {
-			c.buf = append(c.buf, 0)[:len(c.buf)]
-		}
-		n, err := r.Read(c.buf[len(c.buf):cap(c.buf)])
-		c.buf = c.buf[:len(c.buf)+n]
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
+		n, err := r.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case err == io.EOF:
+			return data, nil
+		case err != nil:
+			return nil, err
+		case len(data) == cap(data):
+			data = append(data, 0)[:len(data)]
+			c.buf = data[:0]
 		}
 	}
 }

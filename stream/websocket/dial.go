@@ -82,7 +82,7 @@ func (d Dialer) Dial(ctx context.Context, a stream.Attempt) (stream.Conn, error)
 		header = withToken(header, t)
 		secrets = append(secrets, t.AccessToken)
 	}
-	k := &socket{alive: a.Alive}
+	k := &socket{attempt: a}
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) { k.hold(ctx, underlying(i.Conn)) },
 	})
@@ -173,7 +173,7 @@ func (t *tap) RoundTrip(req *http.Request) (*http.Response, error) {
 		return res, nil
 	}
 	if body, ok := res.Body.(io.ReadWriteCloser); ok {
-		t.socket.ReadWriteCloser = body
+		t.socket.ReadWriteCloser, t.socket.plain = body, res.TLS == nil
 		res.Body = t.socket
 	}
 	return res, nil

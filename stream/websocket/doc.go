@@ -4,8 +4,11 @@
 //
 // The token of an attempt is sent as a bearer token with the handshake; a ticket address takes the place of
 // [Dialer.URL], exactly as it was returned. Redirects are refused, and so is an address that is neither encrypted nor this
-// machine's. Text and binary messages are delivered alike, up to [Dialer.ReadLimit]; a larger one ends the connection while
-// it is read.
+// machine's. Text and binary messages are delivered alike, up to [Dialer.ReadLimit].
+//
+// A larger one ends the connection while it is read, with [ErrTooLarge], and the stream connects again: a WebSocket knows no
+// position, so what comes then is not that message once more. (An event stream does know one, which is why package sse ends
+// there.) A protocol on top that asks for what it missed is sent the message again, and should make a permanent error of it.
 //
 // # Close codes
 //
@@ -21,7 +24,8 @@
 //
 // A connection has one context and its reads have none. With [Dialer.ReuseBuffer] a message costs no allocation, without it
 // costs one of its own size. Whatever comes in, pings and parts of messages included, is a sign of life for
-// stream.Config.Staleness.
+// stream.Config.Staleness, and costs the same however many messages come at once. While they come in a flood, and not over TLS,
+// 32 KiB are read at a time.
 //
 // Close sends a close frame if that takes no time, and does not wait for the server's.
 package websocket

@@ -8,25 +8,37 @@ import (
 	"time"
 
 	"github.com/benbjohnson/clock"
+
+	"github.com/heed-sdk/heed/stream"
 )
 
 // farewell is how long the close frame may take: it goes out, or the server is not taking anything in.
 const farewell = 5 * time.Millisecond
 
 // socket is the connection below the library. Whatever comes in is a sign of life, pings, pongs and parts of messages
-// included, and costs one stamp for each read of the network.
+// included, and costs two stamps for each read of the network, however many messages that brings.
 type socket struct {
 	io.ReadWriteCloser
-	raw   net.Conn // below TLS; nil if the transport did not tell
-	alive func()
-	once  sync.Once
-	let   func() bool // lets the network's connection go on without the context of the dial
+	raw     net.Conn // below TLS; nil if the transport did not tell
+	plain   bool     // TLS reads ahead by itself
+	attempt stream.Attempt
+	ahead   ahead
+	once    sync.Once
+	let     func() bool // lets the network's connection go on without the context of the dial
 }
 
 func (s *socket) Read(p []byte) (int, error) {
+	if s.plain {
+		return s.ahead.read(p, s.network)
+	}
+	return s.network(p)
+}
+
+func (s *socket) network(p []byte) (int, error) {
+	s.attempt.Reading()
 	n, err := s.ReadWriteCloser.Read(p)
 	if n > 0 {
-		s.alive()
+		s.attempt.Alive()
 	}
 	return n, err
 }
@@ -39,7 +51,11 @@ func (s *socket) hold(ctx context.Context, raw net.Conn) {
 }
 
 // release unties the connection, and reports whether it was still whole.
-func (s *socket) release() bool { return s.let == nil || s.let() }
+func (s *socket) release() bool {
+	let := s.let
+	s.let = nil // it holds the context
+	return let == nil || let()
+}
 
 // hurry lets what is being read fail at once, and what is written yet fail soon. It reports whether it can: without it, the
 // library's Close waits for the server.
