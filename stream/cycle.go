@@ -20,9 +20,23 @@ type run struct {
 	closing  atomic.Bool
 }
 
-// cycle is one attempt and, if it succeeds, the life of its connection. It reports false when the loop is to stop without
-// an error.
-func (r *run) cycle(ctx context.Context, yield func(Message, error) bool) (outcome, bool) {
+// cycle is one attempt and, if it succeeds, the life of its connection. It returns nil when the loop is to stop without an
+// error.
+//
+// Streams are idle most of the time, and then what is on the stack between Messages and the network is what they hold: so
+// whatever is over by then, or comes after it, has a function of its own.
+func (r *run) cycle(ctx context.Context, yield func(Message, error) bool) *outcome {
+	p, o := r.connect(ctx)
+	if p == nil {
+		return o
+	}
+	o = p.live(ctx, yield)
+	p.settle(o)
+	return o
+}
+
+// connect makes one attempt. Without a connection it returns its outcome, or nil when the loop is to stop without an error.
+func (r *run) connect(ctx context.Context) (*pump, *outcome) {
 	r.attempts++
 	r.observe.connecting(ConnectingInfo{Attempt: r.attempts})
 	dog := &watchdog{timers: r.timers, limit: r.config.Staleness}
@@ -34,34 +48,24 @@ func (r *run) cycle(ctx context.Context, yield func(Message, error) bool) (outco
 	err := r.mint(ctx, &a)
 	switch {
 	case delay.Ended(ctx) != nil || errors.Is(err, ErrEnd):
-		return outcome{}, false
+		return nil, nil
 	case err != nil:
-		return r.failed("credential", MintFailed, asCredential(ctx, a, err)), true
+		return nil, r.failed("credential", MintFailed, asCredential(ctx, a, err))
 	}
 	started := r.timers.Now()
 	conn, err := r.dial(ctx, a)
 	switch {
 	case err != nil && delay.Ended(ctx) != nil || errors.Is(err, ErrEnd):
-		return outcome{}, false
+		return nil, nil
 	case err != nil:
 		e := asAttempt(a, err)
 		if e.Class == Unauthorized {
 			r.refused = a.Credential
 		}
-		return r.failed("dial", DialFailed, e), true
+		return nil, r.failed("dial", DialFailed, e)
 	}
-	p := &pump{run: r, conn: conn, dog: dog, attempt: a}
-	o, more := p.live(ctx, r.timers.Now().Sub(started), yield)
-	if resumer, ok := conn.(Resumer); ok {
-		r.position = p.reached(resumer)
-		if base, ok := resumer.Base(); ok {
-			r.ledger.retries.Rebase(base)
-		}
-	}
-	if o.class == Unauthorized {
-		r.refused = a.Credential
-	}
-	return o, more
+	now := r.timers.Now()
+	return &pump{run: r, conn: conn, dog: dog, attempt: a, took: now.Sub(started), began: now}, nil
 }
 
 // mint obtains the credential of an attempt.
@@ -96,10 +100,10 @@ func (r *run) dial(ctx context.Context, a Attempt) (Conn, error) {
 }
 
 // failed is the outcome of an attempt that made no connection.
-func (r *run) failed(step string, reason Reason, e *AttemptError) outcome {
+func (r *run) failed(step string, reason Reason, e *AttemptError) *outcome {
 	o := afterFailure(reason, e)
 	r.observe.failed(FailedInfo{Attempt: r.attempts, Step: step, Err: e, Unauthorized: r.ledger.count(o)})
-	return o
+	return &o
 }
 
 // pump delivers the messages of one connection.
@@ -108,6 +112,8 @@ type pump struct {
 	conn     Conn
 	dog      *watchdog
 	attempt  Attempt
+	took     time.Duration // to connect
+	began    time.Time
 	messages int
 	undone   bool          // a message was received and not delivered
 	before   string        // the position before it
@@ -127,8 +133,7 @@ var errDone = errors.New("stream: done")
 
 // live is the life of a connection. Whoever on this side ends it says so by the cause of its context, and that decides,
 // whatever the transport then returns.
-func (p *pump) live(ctx context.Context, took time.Duration, yield func(Message, error) bool) (outcome, bool) {
-	began := p.timers.Now()
+func (p *pump) live(ctx context.Context, yield func(Message, error) bool) *outcome {
 	connCtx, end := context.WithCancelCause(ctx)
 	p.closed = make(chan struct{})
 	context.AfterFunc(connCtx, func() {
@@ -138,17 +143,26 @@ func (p *pump) live(ctx context.Context, took time.Duration, yield func(Message,
 	})
 	defer p.teardown(end) // also when the loop's body panics
 	if delay.Ended(connCtx) != nil {
-		return outcome{}, false
+		return nil
 	}
+	p.begin(end)
+	broke, err := p.deliver(connCtx, yield)
+	lived := p.timers.Now().Sub(p.began)
+	p.teardown(end)
+	return p.ended(ctx, lived, broke, err)
+}
+
+// begin has the connection watched, and tells of it.
+func (p *pump) begin(end context.CancelCauseFunc) {
 	if p.dog.limit > 0 {
 		p.dog.start(func(s *silence) { end(s) })
 	}
 	p.attach(p.conn, p.dog) // before anybody hears of it, so that Trace.Connected can send
-	p.observe.connected(ConnectedInfo{Attempt: p.attempt.Number, Took: took})
-	broke, err := p.deliver(connCtx, yield)
-	lived := p.timers.Now().Sub(began)
-	p.teardown(end)
+	p.observe.connected(ConnectedInfo{Attempt: p.attempt.Number, Took: p.took})
+}
 
+// ended tells that a connection has ended, and returns what becomes of that.
+func (p *pump) ended(ctx context.Context, lived time.Duration, broke bool, err error) *outcome {
 	info := DisconnectedInfo{Attempt: p.attempt.Number, Lived: lived, Messages: p.messages}
 	info.Healthy = p.ledger.proves(p.messages, lived)
 	var quiet *silence
@@ -156,22 +170,35 @@ func (p *pump) live(ctx context.Context, took time.Duration, yield func(Message,
 	case broke || delay.Ended(ctx) != nil:
 		info.By = ByConsumer
 		p.observe.disconnected(info)
-		return outcome{}, false
+		return nil
 	case errors.As(err, &quiet):
 		info.By, info.Err = ByWatchdog, err
 		p.observe.stale(StaleInfo{Attempt: p.attempt.Number, Silence: quiet.lasted, Slept: quiet.slept})
 		p.observe.disconnected(info)
-		return outcome{class: Transient, cause: "stale", slept: quiet.slept, err: err}, true
+		return &outcome{class: Transient, cause: "stale", slept: quiet.slept, err: err}
 	case errors.Is(err, ErrEnd):
 		info.By, info.Err = ByServer, err
 		p.observe.disconnected(info)
-		return outcome{}, false
+		return nil
 	}
 	err = asDisconnect(p.attempt, err)
 	o := afterDisconnect(err)
 	info.By, info.Err, info.Unauthorized = ByServer, err, p.ledger.count(o)
 	p.observe.disconnected(info)
-	return o, true
+	return &o
+}
+
+// settle notes what the connection leaves to the next one.
+func (p *pump) settle(o *outcome) {
+	if resumer, ok := p.conn.(Resumer); ok {
+		p.position = p.reached(resumer)
+		if base, ok := resumer.Base(); ok {
+			p.ledger.retries.Rebase(base)
+		}
+	}
+	if o != nil && o.class == Unauthorized {
+		p.refused = p.attempt.Credential
+	}
 }
 
 // deliver hands message after message to the consumer until the connection ends, and returns why it did, or true if the

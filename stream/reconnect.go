@@ -48,22 +48,34 @@ var errClosed = errors.New("stream: closed")
 // A stream is consumed once: a second Messages yields a [Usage] error.
 func (s *Stream) Messages(ctx context.Context) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(errClosed)
-		switch err := s.begin(cancel); {
-		case errors.Is(err, errClosed):
-			return
-		case err != nil:
-			yield(Message{}, err)
-			return
-		}
-		wake := &wakeCheck{timers: s.timers, every: s.config.WakeCheck, woken: s.Woken}
-		wake.start()
-		defer wake.stop()
-		if err := s.run(ctx, yield); err != nil && delay.Ended(ctx) == nil {
+		if err := s.consume(ctx, yield); err != nil {
 			yield(Message{}, err)
 		}
 	}
+}
+
+// consume runs the stream, and returns the error that is yielded last, or nil.
+func (s *Stream) consume(ctx context.Context, yield func(Message, error) bool) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(errClosed)
+	switch err := s.begin(cancel); {
+	case errors.Is(err, errClosed):
+		return nil
+	case err != nil:
+		return err
+	}
+	wake := s.watchWake()
+	defer wake.stop()
+	if err := s.run(ctx, yield); err != nil && delay.Ended(ctx) == nil {
+		return err
+	}
+	return nil
+}
+
+func (s *Stream) watchWake() *wakeCheck {
+	wake := &wakeCheck{timers: s.timers, every: s.config.WakeCheck, woken: s.Woken}
+	wake.start()
+	return wake
 }
 
 // begin starts the one run that a stream has.
@@ -86,8 +98,22 @@ func (s *Stream) begin(cancel context.CancelCauseFunc) error {
 // run is the loop: a cycle, the verdict on it, a wait. It returns nil after a clean stop; once ctx has ended, what it
 // returns is of no interest.
 func (s *Stream) run(ctx context.Context, yield func(Message, error) bool) error {
-	c := s.config
-	r := &run{
+	r := s.start()
+	for delay.Ended(ctx) == nil {
+		o := r.cycle(ctx, yield)
+		if o == nil {
+			break
+		}
+		if end := r.next(ctx, o); end != nil {
+			return end
+		}
+	}
+	return nil
+}
+
+func (s *Stream) start() *run {
+	c := &s.config
+	return &run{
 		Stream:  s,
 		observe: observe(c.Trace, c.Logger),
 		ledger: ledger{
@@ -97,18 +123,16 @@ func (s *Stream) run(ctx context.Context, yield func(Message, error) bool) error
 		},
 		position: c.Position,
 	}
-	for delay.Ended(ctx) == nil {
-		o, more := r.cycle(ctx, yield)
-		if !more {
-			break
-		}
-		w, end := r.ledger.verdict(o)
-		if end != nil {
-			return end
-		}
-		if err := r.wait(ctx, w); err != nil {
-			return &Error{Reason: DeadlinePassed, Err: err}
-		}
+}
+
+// next is the verdict on a cycle, and the wait for the one after it.
+func (r *run) next(ctx context.Context, o *outcome) error {
+	w, end := r.ledger.verdict(*o)
+	if end != nil {
+		return end
+	}
+	if err := r.wait(ctx, w); err != nil {
+		return &Error{Reason: DeadlinePassed, Err: err}
 	}
 	return nil
 }

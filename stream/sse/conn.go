@@ -29,16 +29,36 @@ var (
 
 // Receive returns the next event. Its ID is the position after it, also if that came with an earlier one. A stream that
 // ends in the middle of an event ends as it would between two: the event is sent again to whoever comes back.
-func (c *Conn) Receive() (stream.Message, error) {
-	ev, err := c.dec.Next()
-	if err != nil {
-		return stream.Message{}, c.disconnect(err)
+func (c *Conn) Receive() (m stream.Message, err error) {
+	for {
+		err = c.take(&m)
+		if err != errMore { //nolint:errorlint // Next returns it bare
+			return m, err
+		}
+		if err = c.dec.fill(); err != nil {
+			return m, c.disconnect(err)
+		}
 	}
-	m := stream.Message{Data: ev.Data, ID: c.dec.LastEventID(), Type: ev.Type}
+}
+
+// errMore is what Next returns in place of reading. A stream that is idle holds on to what is on its stack, and decoding
+// takes more of that than reading.
+var errMore = errors.New("sse: more is to be read")
+
+// take makes a message of what has been read.
+func (c *Conn) take(m *stream.Message) error {
+	ev, err := c.dec.Next()
+	switch {
+	case err == errMore: //nolint:errorlint // as above
+		return err
+	case err != nil:
+		return c.disconnect(err)
+	}
+	*m = stream.Message{Data: ev.Data, ID: c.dec.LastEventID(), Type: ev.Type}
 	if !c.reuse {
 		m.Data = bytes.Clone(ev.Data)
 	}
-	return m, nil
+	return nil
 }
 
 // disconnect says why the connection ended. An event over the limit is as large next time.

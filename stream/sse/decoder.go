@@ -46,6 +46,7 @@ type Decoder struct {
 	doubt    bool // the block that was searched last may not be UTF-8
 	odd      bool // the line may not be
 	nul      bool // the line has a NUL
+	lazy     bool // Next does not read, but returns errMore
 	edge     bool // the next read may begin with what is to be skipped: the mark, or once begun the LF of a CRLF
 	begun    bool
 
@@ -93,6 +94,9 @@ func (d *Decoder) Next() (Event, error) {
 	for {
 		if d.marks == 0 {
 			if !d.search() {
+				if d.lazy {
+					return Event{}, errMore
+				}
 				if err := d.fill(); err != nil {
 					return Event{}, err
 				}

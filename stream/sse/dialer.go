@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"runtime"
 	"strings"
 
 	"github.com/heed-sdk/heed/stream"
@@ -83,7 +84,12 @@ func (d Dialer) Validate() error {
 }
 
 // Dial makes one attempt to connect.
-func (d Dialer) Dial(ctx context.Context, a stream.Attempt) (stream.Conn, error) {
+func (d Dialer) Dial(ctx context.Context, a stream.Attempt) (conn stream.Conn, err error) {
+	apart(func() { conn, err = d.dial(ctx, a) })
+	return conn, err
+}
+
+func (d Dialer) dial(ctx context.Context, a stream.Attempt) (stream.Conn, error) {
 	if err := d.Validate(); err != nil {
 		return nil, &stream.AttemptError{Class: stream.Permanent, Err: err}
 	}
@@ -121,13 +127,36 @@ func (d Dialer) Dial(ctx context.Context, a stream.Attempt) (stream.Conn, error)
 		end(nil)
 		return nil, err
 	}
+	dec := NewDecoder(res.Body, Options{MaxBytes: d.MaxBytes, LastEventID: a.Position, OnRead: func(int) { a.Alive() }})
+	dec.lazy = true
 	return &Conn{
-		dec:     NewDecoder(res.Body, Options{MaxBytes: d.MaxBytes, LastEventID: a.Position, OnRead: func(int) { a.Alive() }}),
+		dec:     dec,
 		body:    res.Body,
 		end:     end,
 		reuse:   d.ReuseBuffer,
 		secrets: secrets,
 	}, nil
+}
+
+// apart runs f on a goroutine of its own and waits for it. A stack that has grown does not become small again, and an idle
+// stream would hold on to what was only needed to connect.
+func apart(f func()) {
+	var panicked any
+	returned := false
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { panicked = recover() }()
+		f()
+		returned = true
+	}()
+	<-done
+	switch {
+	case panicked != nil:
+		panic(panicked)
+	case !returned:
+		runtime.Goexit() // as f did
+	}
 }
 
 // client is the caller's, but for redirects.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -268,3 +269,34 @@ func TestMistakes(t *testing.T) {
 		want(w, "no address", reasonOf(err), "dial_failed")
 	})
 }
+
+// TestWhatDialsIsTheConsumers: what a RoundTripper does to its goroutine it does to the one that called Dial, though that
+// is another one.
+func TestWhatDialsIsTheConsumers(t *testing.T) {
+	dial := func(does func()) {
+		client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+			does()
+			return nil, errors.New("unreachable")
+		})}
+		_, _ = sse.Dialer{URL: "https://events.test/", Client: client}.Dial(t.Context(), stream.Attempt{})
+	}
+	func() {
+		defer func() {
+			if r := recover(); r != "a bug" {
+				t.Errorf("recovered %v", r)
+			}
+		}()
+		dial(func() { panic("a bug") })
+	}()
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		dial(runtime.Goexit)
+		t.Error("the goroutine goes on")
+	}()
+	<-ended
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
