@@ -87,7 +87,7 @@ func (s *Timers) After(kind Kind, d time.Duration, f func()) *Timer {
 // Arm is After with a timer of the caller's own, which must not be armed already: a part of something larger, for whoever
 // arms many.
 func (s *Timers) Arm(t *Timer, kind Kind, d time.Duration, f func()) {
-	*t = Timer{timers: s, kind: kind, delay: d, at: s.now().Add(d), f: f, index: -1}
+	t.timers, t.kind, t.delay, t.at, t.f, t.index = s, kind, d, s.now().Add(d), f, -1
 	if d <= 0 {
 		f()
 		return

@@ -169,23 +169,23 @@ type exchange struct {
 	t       *Transport
 	req     *http.Request // the caller's, never changed
 	call    *call
+	decided plan // once planned, see plan
 	planned bool
-	decided plan   // once planned, see plan
-	key     string // the idempotency key to add
 	trusted bool   // whether the request is for an origin that is given credentials
 	strayed bool   // whether a redirect led it away from where it was sent first
+	read    bool   // whether wanted is of the last answer
+	key     string // the idempotency key to add
 	ticket  uint64 // its place among those that wait for a host, once it has one
 	told    *gate  // of the last attempt's host, if it asked to wait
 	again   func() (io.ReadCloser, error)
 
-	attempt int           // the number of the last one sent
-	reason  string        // why it was sent
-	token   *oauth2.Token // what it carried
-	renewed *oauth2.Token // what the next one carries, after a 401
-	replays int           // after a 401
-	repeats *repeats      // made when the first attempt failed
-	read    bool
-	wanted  delay.RetryAfter // by the last answer, once read, see asked
+	attempt int              // the number of the last one sent
+	reason  string           // why it was sent
+	wanted  delay.RetryAfter // by its answer, see asked
+	token   *oauth2.Token    // what it carried
+	renewed *oauth2.Token    // what the next one carries, after a 401
+	replays int              // after a 401
+	repeats *repeats         // made when the first attempt failed
 }
 
 // repeats is what an exchange needs once an attempt has failed.
