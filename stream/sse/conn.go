@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/heed-sdk/heed/stream"
@@ -20,6 +21,7 @@ type Conn struct {
 	reuse   bool
 	secrets []string
 	once    sync.Once
+	closed  atomic.Bool // by Close
 }
 
 var (
@@ -68,6 +70,9 @@ func (c *Conn) disconnect(err error) error {
 		return &stream.DisconnectError{Class: stream.Permanent, Err: tooLong}
 	}
 	if err == io.EOF { //nolint:errorlint // Next returns it bare
+		if c.closed.Load() {
+			return errClosed // a body may end so, too, when it is closed
+		}
 		return err
 	}
 	return redact.Error(err, c.secrets)
@@ -85,6 +90,7 @@ var errClosed = errors.New("closed")
 // Close ends the connection at once.
 func (c *Conn) Close() error {
 	c.once.Do(func() {
+		c.closed.Store(true)
 		c.end(errClosed)
 		_ = c.body.Close()
 	})

@@ -115,6 +115,28 @@ func TestConnClose(t *testing.T) {
 	})
 }
 
+// A body that ends in good order because it is closed is no stream that the server has ended.
+func TestConnCloseIsNoEnd(t *testing.T) {
+	body, server := io.Pipe()
+	client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}},
+			Body: struct {
+				io.Reader
+				io.Closer
+			}{body, server},
+		}, nil
+	})}
+	conn, err := sse.Dialer{URL: "https://sse.test/", Client: client}.Dial(t.Context(), stream.Attempt{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	if _, err := conn.Receive(); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestDialCancelled(t *testing.T) {
 	hang := answer{handle: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}
 	inWorld(t, time.Time{}, []answer{hang}, func(w *world) {
