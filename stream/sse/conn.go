@@ -29,9 +29,10 @@ var (
 
 // Receive returns the next event. Its ID is the position after it, also if that came with an earlier one. A stream that
 // ends in the middle of an event ends as it would between two: the event is sent again to whoever comes back.
-func (c *Conn) Receive() (m stream.Message, err error) {
+func (c *Conn) Receive() (stream.Message, error) {
+	var m stream.Message
 	for {
-		err = c.take(&m)
+		err := c.take(&m)
 		if err != errMore { //nolint:errorlint // Next returns it bare
 			return m, err
 		}
