@@ -85,7 +85,9 @@ func (d Dialer) Validate() error {
 }
 
 // Dial makes one attempt to connect.
-func (d Dialer) Dial(ctx context.Context, a stream.Attempt) (conn stream.Conn, err error) {
+func (d Dialer) Dial(ctx context.Context, a stream.Attempt) (stream.Conn, error) {
+	var conn stream.Conn
+	var err error
 	apart(func() { conn, err = d.dial(ctx, a) })
 	return conn, err
 }
