@@ -14,6 +14,7 @@ import (
 
 	"github.com/heed-sdk/heed/stream"
 	"github.com/heed-sdk/heed/stream/internal/address"
+	"github.com/heed-sdk/heed/stream/internal/header"
 	"github.com/heed-sdk/heed/stream/internal/redact"
 )
 
@@ -221,7 +222,7 @@ func (d Dialer) request(ctx context.Context, target string, a stream.Attempt) (*
 	}
 	req.Header.Del(lastEventID)
 	if a.Position != "" {
-		if strings.ContainsFunc(a.Position, unsendable) {
+		if strings.ContainsFunc(a.Position, header.Control) {
 			return nil, fmt.Errorf("the position cannot be sent as %s: it has control characters", lastEventID)
 		}
 		req.Header.Set(lastEventID, a.Position)
@@ -229,11 +230,8 @@ func (d Dialer) request(ctx context.Context, target string, a stream.Attempt) (*
 	if t := a.Credential.Token; t != nil {
 		t.SetAuthHeader(req)
 	}
-	return req, nil
+	return req, header.Check(req.Header)
 }
-
-// unsendable reports whether net/http would not send a character in a header.
-func unsendable(r rune) bool { return r < ' ' && r != '\t' || r == 0x7F }
 
 // accept returns nil for the answer that an event stream begins with, and closes every other.
 func accept(a stream.Attempt, res *http.Response, secrets []string) error {

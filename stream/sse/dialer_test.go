@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/oauth2"
+
 	"github.com/heed-sdk/heed/internal/fakes"
 	"github.com/heed-sdk/heed/stream"
 	"github.com/heed-sdk/heed/stream/sse"
@@ -99,6 +101,26 @@ func TestPositionThatCannotBeSent(t *testing.T) {
 		want(w, "reason", reasonOf(err), "dial_failed")
 		want(w, "requests", len(w.server.seen()), 1)
 	})
+}
+
+// What cannot be sent is not tried again and again.
+func TestWhatCannotBeSent(t *testing.T) {
+	client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("sent") })}
+	token := stream.Attempt{Credential: stream.Credential{Token: &oauth2.Token{AccessToken: "s3cret\n"}}}
+	for name, tt := range map[string]struct {
+		header  http.Header
+		attempt stream.Attempt
+	}{
+		"a value": {header: http.Header{"X-Key": {"s3cret\r\n"}}},
+		"a name":  {header: http.Header{"X Key": {"s3cret"}}},
+		"a token": {attempt: token},
+	} {
+		_, err := sse.Dialer{URL: "https://sse.test/", Client: client, Header: tt.header}.Dial(t.Context(), tt.attempt)
+		e, ok := errors.AsType[*stream.AttemptError](err)
+		if !ok || e.Class != stream.Permanent || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func TestTypes(t *testing.T) {
