@@ -20,7 +20,7 @@ func TestCheck(t *testing.T) {
 		for _, h := range []http.Header{{s: {"v"}}, {"Name": {"v", s}}} {
 			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://h.test/", nil)
 			req.Header = h
-			_, judged := transport.RoundTrip(req) //nolint:bodyclose // there is none
+			_, judged := transport.RoundTrip(req)
 			err := header.Check(h)
 			if (err == nil) != errors.Is(judged, unreachable) {
 				t.Errorf("%q: %v, and net/http says %v", h, err, judged)
