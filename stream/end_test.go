@@ -151,6 +151,7 @@ func TestCloseFromInsideTheLoop(t *testing.T) {
 			want(t, "error", err, nil)
 			n++
 			_ = stm.Close()
+			want(t, "send", errors.Is(stm.Send(t.Context(), text("b")), stream.ErrNotConnected), true)
 		}
 		want(t, "messages", n, 1)
 	})

@@ -213,9 +213,9 @@ func (s *Stream) Woken() {
 // On a WebSocket, a ctx that ends while the message is half written costs the connection.
 func (s *Stream) Send(ctx context.Context, m Message) error {
 	s.mu.Lock()
-	conn := s.conn
+	conn, closed := s.conn, s.closed
 	s.mu.Unlock()
-	if conn == nil {
+	if conn == nil || closed {
 		return ErrNotConnected
 	}
 	sender, ok := conn.(Sender)
