@@ -108,6 +108,9 @@ func (r *run) dial(ctx context.Context, a Attempt) (Conn, error) {
 		}
 		return nil, err
 	}
+	if conn == nil { // else it would be a goroutine of the loop that panics, which nobody can recover
+		return nil, &AttemptError{Class: Permanent, Err: errors.New("the dialer returned no connection and no error")}
+	}
 	return conn, nil
 }
 

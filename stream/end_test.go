@@ -269,3 +269,11 @@ func TestDialerPanics(t *testing.T) {
 		_, _ = collect(t.Context(), stream.Reconnect(stream.Config{Dialer: d, Clock: c, WakeCheck: time.Second}), 1)
 	})
 }
+
+func TestDialerWithoutAConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, c watched) {
+		d := dialFunc(func(context.Context, stream.Attempt) (stream.Conn, error) { return nil, nil })
+		_, err := collect(t.Context(), stream.Reconnect(stream.Config{Dialer: d, Clock: c}), 1)
+		want(t, "reason", errors.Is(err, stream.DialFailed), true)
+	})
+}
