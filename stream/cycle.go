@@ -16,6 +16,7 @@ type run struct {
 	ledger   ledger
 	attempts int
 	position string
+	outset   time.Time  // of the attempt
 	refused  Credential // the credential that was refused last, until there is another
 	closing  atomic.Bool
 }
@@ -39,8 +40,12 @@ func (r *run) cycle(ctx context.Context, yield func(Message, error) bool) *outco
 func (r *run) connect(ctx context.Context) (*pump, *outcome) {
 	r.attempts++
 	r.observe.connecting(ConnectingInfo{Attempt: r.attempts})
+	if delay.Ended(ctx) != nil { // the trace may have closed the stream
+		return nil, nil
+	}
 	dog := &watchdog{timers: r.timers, limit: r.config.Staleness}
 	r.closing.Store(false)
+	r.outset = r.timers.Now()
 	a := Attempt{Number: r.attempts, Position: r.position, now: r.timers.Now, tell: r.observe.alive(&r.closing)}
 	if dog.limit > 0 {
 		a.dog = dog
@@ -83,18 +88,28 @@ func (r *run) mint(ctx context.Context, a *Attempt) error {
 
 // dial makes the attempt, within the handshake deadline.
 func (r *run) dial(ctx context.Context, a Attempt) (Conn, error) {
-	within, cancel := ctx, context.CancelFunc(func() {})
+	within := ctx
 	if d := r.config.HandshakeDeadline; d > 0 {
-		within, cancel = r.timers.WithTimeout(ctx, delay.KindHandshakeDeadline, d)
+		bounded, cancel := r.timers.WithTimeout(ctx, delay.KindHandshakeDeadline, d)
+		defer cancel() // also when the dialer panics
+		var expire context.CancelCauseFunc
+		within, expire = context.WithCancelCause(bounded)
+		defer expire(nil)
+		r.bound(&handshake{until: r.timers.Now().Add(d), expire: func() {
+			expire(&delay.TimeoutError{Kind: delay.KindHandshakeDeadline, After: d})
+		}})
+		defer r.bound(nil)
 	}
 	conn, err := r.config.Dialer.Dial(within, a)
 	late, timedOut := errors.AsType[*delay.TimeoutError](context.Cause(within))
-	cancel()
 	if err != nil {
 		if e, ok := errors.AsType[*AttemptError](err); timedOut && (!ok || e.Status == 0) {
 			return nil, &AttemptError{Err: late} // what the transport says of a cancelled dial says less
 		}
 		return nil, err
+	}
+	if conn == nil { // else it would be a goroutine of the loop that panics, which nobody can recover
+		return nil, &AttemptError{Class: Permanent, Err: errors.New("the dialer returned no connection and no error")}
 	}
 	return conn, nil
 }
@@ -102,6 +117,9 @@ func (r *run) dial(ctx context.Context, a Attempt) (Conn, error) {
 // failed is the outcome of an attempt that made no connection.
 func (r *run) failed(step string, reason Reason, e *AttemptError) *outcome {
 	o := afterFailure(reason, e)
+	if now := r.timers.Now(); e.Status == 0 && e.RetryAfter.Duration() == 0 { // else it was answered
+		o.slept = wallGap(r.outset, now)-now.Sub(r.outset) > sleepMargin
+	}
 	r.observe.failed(FailedInfo{Attempt: r.attempts, Step: step, Err: e, Unauthorized: r.ledger.count(o)})
 	return &o
 }
@@ -211,8 +229,12 @@ func (p *pump) deliver(connCtx context.Context, yield func(Message, error) bool)
 			p.before = resumer.Position()
 		}
 		m, err := p.conn.Receive()
-		if err == nil && watched {
+		switch {
+		case !watched:
+		case err == nil:
 			p.dog.deliver()
+		default: // it may have broken while the machine was asleep
+			p.dog.check()
 		}
 		if connCtx.Err() != nil {
 			p.undone = err == nil // the server has to send it again

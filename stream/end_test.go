@@ -151,6 +151,7 @@ func TestCloseFromInsideTheLoop(t *testing.T) {
 			want(t, "error", err, nil)
 			n++
 			_ = stm.Close()
+			want(t, "send", errors.Is(stm.Send(t.Context(), text("b")), stream.ErrNotConnected), true)
 		}
 		want(t, "messages", n, 1)
 	})
@@ -222,3 +223,57 @@ func TestStuckTokenSourceHoldsNothingUp(t *testing.T) {
 type tokenFunc func() (*oauth2.Token, error)
 
 func (f tokenFunc) Token() (*oauth2.Token, error) { return f() }
+
+// Whatever callback closes the stream, nothing is asked for afterwards.
+func TestCloseFromInsideTheTrace(t *testing.T) {
+	for name, tt := range map[string]struct {
+		at       func(trace *stream.Trace, end func())
+		attempts int // that went out
+	}{
+		"Connecting": {func(tr *stream.Trace, end func()) { tr.Connecting = func(stream.ConnectingInfo) { end() } }, 0},
+		"Connected":  {func(tr *stream.Trace, end func()) { tr.Connected = func(stream.ConnectedInfo) { end() } }, 1},
+		"Alive":      {func(tr *stream.Trace, end func()) { tr.Alive = end }, 1},
+		"Disconnected": {func(tr *stream.Trace, end func()) {
+			tr.Disconnected = func(stream.DisconnectedInfo) { end() }
+		}, 1},
+		"Waiting": {func(tr *stream.Trace, end func()) { tr.Waiting = func(delay.Wait) { end() } }, 1},
+		"Failed":  {func(tr *stream.Trace, end func()) { tr.Failed = func(stream.FailedInfo) { end() } }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c watched) {
+				d, trace, minted := dials(step{messages: []string{"a"}}, refused(404, 0)), &stream.Trace{}, 0
+				stm := stream.Reconnect(stream.Config{Dialer: d, Clock: c, Trace: trace, Credential: func(context.Context, stream.Credential) (stream.Credential, error) {
+					minted++
+					return stream.Credential{}, nil
+				}})
+				tt.at(trace, func() { _ = stm.Close() })
+				_, err := collect(t.Context(), stm, -1)
+				want(t, "error", err, nil)
+				want(t, "attempts", d.count(), tt.attempts)
+				want(t, "credentials", minted, tt.attempts)
+				want(t, "connections left", d.live, 0)
+			})
+		})
+	}
+}
+
+type dialFunc func(ctx context.Context, a stream.Attempt) (stream.Conn, error)
+
+func (f dialFunc) Dial(ctx context.Context, a stream.Attempt) (stream.Conn, error) { return f(ctx, a) }
+
+// A dialer that panics leaves no timer behind.
+func TestDialerPanics(t *testing.T) {
+	bubble(t, func(t *testing.T, c watched) {
+		d := dialFunc(func(context.Context, stream.Attempt) (stream.Conn, error) { panic("boom") })
+		defer func() { want(t, "recovered", recover(), any("boom")) }()
+		_, _ = collect(t.Context(), stream.Reconnect(stream.Config{Dialer: d, Clock: c, WakeCheck: time.Second}), 1)
+	})
+}
+
+func TestDialerWithoutAConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, c watched) {
+		d := dialFunc(func(context.Context, stream.Attempt) (stream.Conn, error) { return nil, nil })
+		_, err := collect(t.Context(), stream.Reconnect(stream.Config{Dialer: d, Clock: c}), 1)
+		want(t, "reason", errors.Is(err, stream.DialFailed), true)
+	})
+}

@@ -101,7 +101,7 @@ const maxRedirects = 10
 
 // client does not go round in circles, nor elsewhere: the answer is then the redirect itself, which is permanent.
 func (p HTTPPoll[E]) client() *http.Client {
-	client := http.Client{}
+	client := *http.DefaultClient
 	if p.Client != nil {
 		client = *p.Client
 	}

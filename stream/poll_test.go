@@ -315,3 +315,16 @@ func TestWalkOverHTTP(t *testing.T) {
 		}
 	})
 }
+
+func TestHTTPPollDefaultClient(t *testing.T) {
+	before := http.DefaultClient.Transport
+	defer func() { http.DefaultClient.Transport = before }()
+	own := errors.New("the default client's own")
+	http.DefaultClient.Transport = roundTripper(func(*http.Request) (*http.Response, error) { return nil, own })
+	_, err := poller(nil, "https://api.test/events").Poll(t.Context(), stream.Attempt{})
+	want(t, "it is used", errors.Is(err, own), true)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

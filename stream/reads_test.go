@@ -2,6 +2,7 @@ package stream_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,7 +76,7 @@ type sleepy struct {
 	clock.Clock
 	epoch time.Time // from outside of the bubble, where there is no monotonic clock
 	began time.Time
-	slept time.Duration
+	slept atomic.Int64
 }
 
 // drowsy runs a test in a bubble on such a clock.
@@ -87,14 +88,15 @@ func drowsy(t *testing.T, f func(t *testing.T, c *sleepy)) {
 	})
 }
 
-func (s *sleepy) sleep(d time.Duration) { s.slept += d }
+func (s *sleepy) sleep(d time.Duration) { s.slept.Add(int64(d)) }
 
 func (s *sleepy) Now() time.Time {
-	t := s.epoch.Add(s.Clock.Now().Sub(s.began) + s.slept)
+	slept := s.slept.Load()
+	t := s.epoch.Add(s.Clock.Now().Sub(s.began) + time.Duration(slept))
 	(*struct { // what a time.Time is made of
 		_         uint64
 		monotonic int64
-	})(unsafe.Pointer(&t)).monotonic -= int64(s.slept)
+	})(unsafe.Pointer(&t)).monotonic -= slept
 	return t
 }
 

@@ -18,13 +18,14 @@ type Stream struct {
 	config Config
 	timers *delay.Timers
 
-	mu       sync.Mutex
-	consumed bool
-	closed   bool
-	cancel   context.CancelCauseFunc // of the run under way
-	conn     Conn                    // the live connection
-	watchdog *watchdog               // its watchdog
-	respite  *respite                // the wait under way
+	mu        sync.Mutex
+	consumed  bool
+	closed    bool
+	cancel    context.CancelCauseFunc // of the run under way
+	conn      Conn                    // the live connection
+	watchdog  *watchdog               // its watchdog
+	respite   *respite                // the wait under way
+	handshake *handshake              // the deadline of the dial under way
 }
 
 // Reconnect returns a stream. Nothing is sent before Messages is ranged over, and mistakes in the configuration are
@@ -191,12 +192,15 @@ func (s *Stream) TryNow() {
 }
 
 // Woken tells the stream that the machine was asleep. A wait under way becomes uniform(0, 2 s), but no earlier than the
-// server asked for; a connection that was silent for longer than Config.Staleness by the wall clock is given up, before
-// anything more is delivered. It need not be called when Config.WakeCheck is set.
+// server asked for; a dial past its deadline by the wall clock is given up, and so is a connection that was silent for longer
+// than Config.Staleness by it, before anything more is delivered. It need not be called when Config.WakeCheck is set.
 func (s *Stream) Woken() {
 	s.mu.Lock()
 	if s.respite != nil && !s.respite.short {
 		s.respite.end(true)
+	}
+	if s.handshake != nil && wallGap(s.handshake.until, s.timers.Now()) >= 0 {
+		s.handshake.expire()
 	}
 	w := s.watchdog
 	s.mu.Unlock()
@@ -209,9 +213,9 @@ func (s *Stream) Woken() {
 // On a WebSocket, a ctx that ends while the message is half written costs the connection.
 func (s *Stream) Send(ctx context.Context, m Message) error {
 	s.mu.Lock()
-	conn := s.conn
+	conn, closed := s.conn, s.closed
 	s.mu.Unlock()
-	if conn == nil {
+	if conn == nil || closed {
 		return ErrNotConnected
 	}
 	sender, ok := conn.(Sender)

@@ -72,3 +72,16 @@ func (r *respite) end(woken bool) {
 	r.over, r.woken = true, woken
 	close(r.cut)
 }
+
+// handshake is the deadline of a dial under way.
+type handshake struct {
+	until  time.Time
+	expire func() // must not block
+}
+
+// bound notes the deadline of the dial under way, or that there is none.
+func (s *Stream) bound(h *handshake) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handshake = h
+}

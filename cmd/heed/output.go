@@ -92,8 +92,27 @@ func jsonLine(v any) (string, error) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
-	return b.String(), err
+	return escaped(b.String()), err
 }
+
+// escaped writes the control characters in JSON that JSON allows, and terminals obey, as it writes the others.
+func escaped(s string) string {
+	if !strings.ContainsFunc(s, late) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if late(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// late reports whether a character is one of the control characters that are not the first of all.
+func late(r rune) bool { return r >= 0x7F && r <= 0x9F }
 
 // line writes one line to stderr, whatever is in it: a line break or a control character from elsewhere does not pass.
 func (o *output) line(format string, args ...any) {

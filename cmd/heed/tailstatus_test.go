@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 
 	"github.com/coder/websocket"
 
@@ -418,4 +420,21 @@ func TestTailAtATerminal(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestJSONAtATerminal has nothing move the cursor there either, and a program reads what was sent.
+func TestJSONAtATerminal(t *testing.T) {
+	const sent = "a\x1b[2J\r\u009b2J\x7f\tb\u00e9"
+	fakes.Bubble(t, time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC), func(t *testing.T) {
+		n := fakes.NewNetwork(t)
+		n.Serve(t, "stream.test", fakes.NewStreamServer(fakes.StreamStep{Messages: []string{sent}, Then: fakes.Stop}))
+		r := tool{net: n}.run(t.Context(), "tail", "--json", "--count", "1", "wss://stream.test/")
+		if strings.ContainsFunc(strings.TrimSuffix(r.stdout, "\n"), unicode.IsControl) {
+			t.Errorf("%q", r.stdout)
+		}
+		var line struct{ Data string }
+		if err := json.Unmarshal([]byte(r.stdout), &line); err != nil || line.Data != sent {
+			t.Errorf("%q: %v", line.Data, err)
+		}
+	})
 }

@@ -8,11 +8,13 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"runtime"
 	"strings"
 
 	"github.com/heed-sdk/heed/stream"
 	"github.com/heed-sdk/heed/stream/internal/address"
+	"github.com/heed-sdk/heed/stream/internal/header"
 	"github.com/heed-sdk/heed/stream/internal/redact"
 )
 
@@ -67,7 +69,7 @@ func (d Dialer) Format(f fmt.State, _ rune) {
 func (d Dialer) Validate() error {
 	var all []error
 	if d.URL != "" {
-		if _, err := address.Parse(d.URL); err != nil {
+		if _, err := parse(d.URL); err != nil {
 			all = append(all, &stream.ConfigError{Field: "URL", Mistake: "cannot be used: " + err.Error()})
 		}
 	}
@@ -99,7 +101,7 @@ func (d Dialer) dial(ctx context.Context, a stream.Attempt) (stream.Conn, error)
 	if a.Credential.URL != "" {
 		target = a.Credential.URL
 	}
-	u, err := address.Parse(target)
+	u, err := parse(target)
 	if err != nil {
 		return nil, &stream.AttemptError{Class: stream.Permanent, Err: err}
 	}
@@ -161,6 +163,15 @@ func apart(f func()) {
 	}
 }
 
+// parse reads an address that HTTP can be spoken to.
+func parse(s string) (*url.URL, error) {
+	u, err := address.Parse(s)
+	if err == nil && u.Scheme != "http" && u.Scheme != "https" {
+		err = errors.New(address.Origin(u) + " is a WebSocket's address")
+	}
+	return u, err
+}
+
 // client is the caller's, but for redirects.
 func (d Dialer) client() *http.Client {
 	c := *http.DefaultClient
@@ -168,7 +179,25 @@ func (d Dialer) client() *http.Client {
 		c = *d.Client
 	}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.Transport = nowhere{c.Transport}
 	return &c
+}
+
+// nowhere takes the target out of a redirect. It is not followed, and net/http would quote one that it cannot read in an
+// error, in place of the answer.
+type nowhere struct{ next http.RoundTripper }
+
+// RoundTrip sends the request.
+func (n nowhere) RoundTrip(req *http.Request) (*http.Response, error) {
+	next := n.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	res, err := next.RoundTrip(req)
+	if err == nil && res.StatusCode >= 300 && res.StatusCode <= 399 {
+		res.Header.Del("Location")
+	}
+	return res, err
 }
 
 // request is what an attempt sends.
@@ -193,7 +222,7 @@ func (d Dialer) request(ctx context.Context, target string, a stream.Attempt) (*
 	}
 	req.Header.Del(lastEventID)
 	if a.Position != "" {
-		if strings.ContainsFunc(a.Position, unsendable) {
+		if strings.ContainsFunc(a.Position, header.Control) {
 			return nil, fmt.Errorf("the position cannot be sent as %s: it has control characters", lastEventID)
 		}
 		req.Header.Set(lastEventID, a.Position)
@@ -201,11 +230,8 @@ func (d Dialer) request(ctx context.Context, target string, a stream.Attempt) (*
 	if t := a.Credential.Token; t != nil {
 		t.SetAuthHeader(req)
 	}
-	return req, nil
+	return req, header.Check(req.Header)
 }
-
-// unsendable reports whether net/http would not send a character in a header.
-func unsendable(r rune) bool { return r < ' ' && r != '\t' || r == 0x7F }
 
 // accept returns nil for the answer that an event stream begins with, and closes every other.
 func accept(a stream.Attempt, res *http.Response, secrets []string) error {

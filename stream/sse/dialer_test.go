@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/oauth2"
+
 	"github.com/heed-sdk/heed/internal/fakes"
 	"github.com/heed-sdk/heed/stream"
 	"github.com/heed-sdk/heed/stream/sse"
@@ -101,6 +103,26 @@ func TestPositionThatCannotBeSent(t *testing.T) {
 	})
 }
 
+// What cannot be sent is not tried again and again.
+func TestWhatCannotBeSent(t *testing.T) {
+	client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("sent") })}
+	token := stream.Attempt{Credential: stream.Credential{Token: &oauth2.Token{AccessToken: "s3cret\n"}}}
+	for name, tt := range map[string]struct {
+		header  http.Header
+		attempt stream.Attempt
+	}{
+		"a value": {header: http.Header{"X-Key": {"s3cret\r\n"}}},
+		"a name":  {header: http.Header{"X Key": {"s3cret"}}},
+		"a token": {attempt: token},
+	} {
+		_, err := sse.Dialer{URL: "https://sse.test/", Client: client, Header: tt.header}.Dial(t.Context(), tt.attempt)
+		e, ok := errors.AsType[*stream.AttemptError](err)
+		if !ok || e.Class != stream.Permanent || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestTypes(t *testing.T) {
 	inWorld(t, time.Time{}, []answer{{raw: []string{"event: e\ndata: a\n\ndata: b\n\n"}, then: fakes.Stop}}, func(w *world) {
 		messages, _ := w.collect(w.config(w.dialer()), 2)
@@ -150,6 +172,7 @@ func TestAnswers(t *testing.T) {
 		{name: "throttled", answer: answer{status: 429}, reason: "waits"},
 		{name: "moved", answer: answer{status: 301, header: http.Header{"Location": {"https://sse.test/other"}}}, reason: "dial_failed", text: "redirects are not followed"},
 		{name: "moved away", answer: answer{status: 307, header: http.Header{"Location": {"https://other.test/"}}}, reason: "dial_failed"},
+		{name: "moved to no address", answer: answer{status: 307, header: http.Header{"Location": {"https://%zz/?ticket=s3cret"}}}, reason: "dial_failed", text: "redirects are not followed"},
 		{name: "moved nowhere", answer: answer{status: 302}, reason: "dial_failed"},
 	}
 	for _, tt := range tests {
@@ -244,6 +267,7 @@ func TestMistakes(t *testing.T) {
 		for name, change := range map[string]func(d *sse.Dialer){
 			"Client has a Timeout":       func(d *sse.Dialer) { d.Client.Timeout = time.Hour },
 			"URL cannot be used":         func(d *sse.Dialer) { d.URL = "http://sse.test/" },
+			"wss://sse.test is a Web":    func(d *sse.Dialer) { d.URL = "wss://sse.test/" },
 			"Method is neither":          func(d *sse.Dialer) { d.Method = "PUT" },
 			"Body is not sent with GET":  func(d *sse.Dialer) { d.Method, d.Body = "GET", []byte{} },
 			"the address cannot be pars": func(d *sse.Dialer) { d.URL = ":" },
@@ -252,7 +276,7 @@ func TestMistakes(t *testing.T) {
 			change(&d)
 			err := d.Validate()
 			if mistake, ok := errors.AsType[*stream.ConfigError](err); !ok || !strings.Contains(mistake.Error(), name) {
-				t.Errorf("%s: %v", name, err)
+				t.Fatalf("%s: %v", name, err)
 			}
 			_, err = w.collect(w.config(d), 1) // nothing is sent
 			if reason := reasonOf(err); reason != "dial_failed" && reason != "usage" {
@@ -267,6 +291,11 @@ func TestMistakes(t *testing.T) {
 		}
 		_, err := w.collect(w.config(sse.Dialer{Client: w.net.Client()}), 1)
 		want(w, "no address", reasonOf(err), "dial_failed")
+		ticket := stream.Attempt{Credential: stream.Credential{URL: "wss://sse.test/?ticket=s3cret"}}
+		_, err = w.dialer().Dial(w.Context(), ticket)
+		refused, ok := errors.AsType[*stream.AttemptError](err)
+		want(w, "a WebSocket's ticket is permanent", ok && refused.Class == stream.Permanent, true)
+		want(w, "and does not show", strings.Contains(fmt.Sprint(err), "s3cret"), false)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/heed-sdk/heed/stream"
 	"github.com/heed-sdk/heed/stream/internal/address"
+	"github.com/heed-sdk/heed/stream/internal/header"
 	"github.com/heed-sdk/heed/stream/internal/redact"
 )
 
@@ -77,16 +78,19 @@ func (d Dialer) Dial(ctx context.Context, a stream.Attempt) (stream.Conn, error)
 		return nil, &stream.AttemptError{Class: stream.Permanent, Err: err}
 	}
 	secrets := redact.Secrets(u)
-	header := d.Header.Clone()
+	sent := d.Header.Clone()
 	if t := a.Credential.Token; t != nil {
-		header = withToken(header, t)
+		sent = withToken(sent, t)
 		secrets = append(secrets, t.AccessToken)
+	}
+	if err := errors.Join(header.Check(sent), header.Check(http.Header{"Sec-WebSocket-Protocol": d.Subprotocols})); err != nil {
+		return nil, &stream.AttemptError{Class: stream.Permanent, Err: redact.Error(err, secrets)}
 	}
 	k := &socket{attempt: a}
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) { k.hold(ctx, underlying(i.Conn)) },
 	})
-	options := &websocket.DialOptions{HTTPClient: d.client(k), HTTPHeader: header, Subprotocols: d.Subprotocols}
+	options := &websocket.DialOptions{HTTPClient: d.client(k), HTTPHeader: sent, Subprotocols: d.Subprotocols}
 	if d.Compression {
 		options.CompressionMode = websocket.CompressionContextTakeover
 	}
@@ -130,7 +134,7 @@ func withToken(h http.Header, t *oauth2.Token) http.Header {
 
 // client is the caller's, but for redirects and the timeout, and with the socket in between.
 func (d Dialer) client(k *socket) *http.Client {
-	c := http.Client{}
+	c := *http.DefaultClient
 	if d.Client != nil {
 		c = *d.Client
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,4 +101,39 @@ func TestWhatTheHandshakeCarries(t *testing.T) {
 		want(t, "the dialer's own header", len(d.Header), 1)
 		_ = c.Close()
 	})
+}
+
+// What cannot be sent is not tried again and again.
+func TestWhatCannotBeSent(t *testing.T) {
+	client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("sent") })}
+	token := stream.Attempt{Credential: stream.Credential{Token: &oauth2.Token{AccessToken: "s3cret\n"}}}
+	for name, tt := range map[string]struct {
+		dialer  websocket.Dialer
+		attempt stream.Attempt
+	}{
+		"a header's value": {dialer: websocket.Dialer{Header: http.Header{"X-Key": {"s3cret\r\n"}}}},
+		"a header's name":  {dialer: websocket.Dialer{Header: http.Header{"X Key": {"s3cret"}}}},
+		"a subprotocol":    {dialer: websocket.Dialer{Subprotocols: []string{"a\n"}}},
+		"a token":          {attempt: token},
+	} {
+		tt.dialer.URL, tt.dialer.Client = "wss://ws.test/", client
+		_, err := tt.dialer.Dial(t.Context(), tt.attempt)
+		e, ok := errors.AsType[*stream.AttemptError](err)
+		if !ok || e.Class != stream.Permanent || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func TestDefaultClient(t *testing.T) {
+	before := http.DefaultClient.Transport
+	defer func() { http.DefaultClient.Transport = before }()
+	own := errors.New("the default client's own")
+	http.DefaultClient.Transport = roundTripper(func(*http.Request) (*http.Response, error) { return nil, own })
+	_, err := websocket.Dialer{URL: "wss://ws.test/"}.Dial(t.Context(), stream.Attempt{})
+	want(t, "it is used", errors.Is(err, own), true)
 }

@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -40,8 +41,15 @@ func (s *socket) network(p []byte) (int, error) {
 	if n > 0 {
 		s.attempt.Alive()
 	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errCut
+	}
 	return n, err
 }
+
+// errCut is the end of a connection that came without a close frame. The library takes io.EOF for the end of the message
+// under way, and of a compressed one io.ErrUnexpectedEOF too, so that half of it would pass for the whole.
+var errCut = errors.New("the connection ended without a close frame")
 
 // hold notes the network's connection, and ties it to the context of the dial. The transport does that too, but it ends
 // TLS in good order, which a server that takes nothing in can hold up; and what follows the headers it leaves alone.

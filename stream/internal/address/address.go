@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -33,6 +34,11 @@ func Check(u *url.URL) error {
 	}
 	if u.Hostname() == "" {
 		return errors.New("the address has no host")
+	}
+	if p := u.Port(); p != "" {
+		if _, err := strconv.ParseUint(p, 10, 16); err != nil {
+			return errors.New("the address has a port that is none")
+		}
 	}
 	return nil
 }

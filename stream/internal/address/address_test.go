@@ -29,6 +29,9 @@ func TestParse(t *testing.T) {
 		"h/p":                false,
 		"":                   false,
 		"wss://h:port":       false,
+		"wss://h:65536/p":    false,
+		"wss://h:65535/p":    true,
+		"wss://h:/p":         true,
 	} {
 		_, err := address.Parse(s)
 		if (err == nil) != allowed {

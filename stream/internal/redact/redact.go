@@ -4,6 +4,7 @@ package redact
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/heed-sdk/heed/stream/internal/address"
@@ -12,9 +13,17 @@ import (
 // shortest is the length from which a secret is looked for: below, it would be found in ordinary words.
 const shortest = 4
 
-// Secrets lists what must not be shown of an address: its query and fragment, the values in them, and who logs in.
+// Secrets lists what must not be shown of an address: its query and fragment, the values in them, as they are and as they
+// are meant, and who logs in.
 func Secrets(u *url.URL) []string {
 	all := []string{u.RawQuery, u.RawFragment, u.Fragment}
+	for pair := range strings.FieldsFuncSeq(u.RawQuery, func(r rune) bool { return r == '&' || r == ';' }) {
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			all = append(all, value)
+		} else {
+			all = append(all, name)
+		}
+	}
 	for _, values := range u.Query() {
 		for _, v := range values {
 			all = append(all, v, url.QueryEscape(v))
@@ -65,7 +74,9 @@ func (s *shown) Unwrap() error { return s.cause }
 
 // Text returns a text without the secrets.
 func Text(text string, secrets []string) string {
-	for _, s := range secrets {
+	// The longest first, lest what is in it be taken out of it and the rest stay.
+	longest := func(a, b string) int { return len(b) - len(a) }
+	for _, s := range slices.SortedFunc(slices.Values(secrets), longest) {
 		if len(s) >= shortest {
 			text = strings.ReplaceAll(text, s, "[redacted]")
 		}

@@ -52,7 +52,22 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("%q is not among %q", s, secrets)
 		}
 	}
+	u, _ = url.Parse("wss://h.test/?a=l%2fwer&b=1;c=semicolon&alone")
+	secrets = redact.Secrets(u)
+	for _, s := range []string{"l%2fwer", "semicolon", "alone"} {
+		if !slices.Contains(secrets, s) {
+			t.Errorf("%q is not among %q", s, secrets)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	u, _ := url.Parse("wss://me:pa%3Ass@h.test/p?ticket=a%2Fb+c&plain=w%26v#fragment")
+	secrets := redact.Secrets(u)
 	if got := redact.Text("dialling "+u.String(), secrets); strings.Contains(got, "pa%3Ass") || strings.Contains(got, "a%2Fb") {
+		t.Error(got)
+	}
+	if got := redact.Text("a s3cretive one", []string{"s3cret", "s3cretive"}); got != "a [redacted] one" {
 		t.Error(got)
 	}
 }
