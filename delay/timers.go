@@ -23,6 +23,7 @@ const (
 	KindStaleness            Kind = "staleness"
 	KindHealth               Kind = "health"
 	KindHandshakeDeadline    Kind = "handshake-deadline"
+	KindSendDeadline         Kind = "send-deadline"
 	KindConfirmationDeadline Kind = "confirmation-deadline"
 	KindRepairPoll           Kind = "repair-poll"
 	KindRequestTimeout       Kind = "request-timeout"

@@ -13,6 +13,7 @@ import (
 // The defaults of a [Config] and of a [Walk].
 const (
 	DefaultHandshakeDeadline      = 10 * time.Second
+	DefaultSendDeadline           = 10 * time.Second
 	DefaultSpread                 = 5 * time.Second
 	DefaultAuthorizationThreshold = 3
 	DefaultPollTimeout            = 30 * time.Second
@@ -39,6 +40,10 @@ type Config struct {
 
 	// HandshakeDeadline bounds an attempt from the dial to the server's answer. If zero, 10 s; if negative, nothing does.
 	HandshakeDeadline time.Duration
+
+	// SendDeadline bounds how long Send waits for the server to take a message in. If zero, 10 s; if negative, only the
+	// context of Send does.
+	SendDeadline time.Duration
 
 	// Staleness is how long the server may be silent before the connection is given up. If zero, for ever: not every
 	// server speaks when it has nothing to say. Two or three times the interval of its pings is a good value.
@@ -106,6 +111,9 @@ func schedule(base, ceiling time.Duration) []error {
 func (c Config) withDefaults() Config {
 	if c.HandshakeDeadline == 0 {
 		c.HandshakeDeadline = DefaultHandshakeDeadline
+	}
+	if c.SendDeadline == 0 {
+		c.SendDeadline = DefaultSendDeadline
 	}
 	if c.Spread == 0 {
 		c.Spread = DefaultSpread

@@ -209,8 +209,9 @@ func (s *Stream) Woken() {
 	}
 }
 
-// Send sends a message on the live connection. Without one it returns [ErrNotConnected], and nothing is kept to be sent later.
-// On a WebSocket, a ctx that ends while the message is half written costs the connection.
+// Send sends a message on the live connection, and waits no longer for the server to take it in than ctx lives and
+// Config.SendDeadline allows. Without a connection it returns [ErrNotConnected], and nothing is kept to be sent later. On a
+// WebSocket, a wait that ends while the message is half written costs the connection.
 func (s *Stream) Send(ctx context.Context, m Message) error {
 	s.mu.Lock()
 	conn, closed := s.conn, s.closed
@@ -222,7 +223,17 @@ func (s *Stream) Send(ctx context.Context, m Message) error {
 	if !ok {
 		return errCannotSend
 	}
-	return sender.Send(ctx, m)
+	d := s.config.SendDeadline
+	if d <= 0 {
+		return sender.Send(ctx, m)
+	}
+	within, cancel := s.timers.WithTimeout(ctx, delay.KindSendDeadline, d)
+	defer cancel()
+	err := sender.Send(within, m)
+	if late, ok := errors.AsType[*delay.TimeoutError](context.Cause(within)); ok && err != nil && ctx.Err() == nil {
+		return fmt.Errorf("stream: not sent, or in part: %w", late) // what the transport says of it says less
+	}
+	return err
 }
 
 // Close ends the stream: the wait, the attempt or the connection under way is given up, the loop over Messages ends

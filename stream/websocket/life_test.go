@@ -23,6 +23,7 @@ import (
 
 	ws "github.com/coder/websocket"
 
+	"github.com/heed-sdk/heed/delay"
 	"github.com/heed-sdk/heed/internal/fakes"
 	"github.com/heed-sdk/heed/stream"
 	"github.com/heed-sdk/heed/stream/websocket"
@@ -186,30 +187,49 @@ func TestFrozenServer(t *testing.T) {
 	}
 }
 
-// A message that the server does not take in holds up neither Close nor the loop.
+// A message that the server does not take in holds up neither Close nor the loop, and its sender only as long as the
+// deadline says.
 func TestFrozenWhileSending(t *testing.T) {
-	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
-		client := pipes(t, func(c net.Conn) { upgrade(c, accepted) })
-		stm := stream.Reconnect(stream.Config{Dialer: websocket.Dialer{URL: "ws://localhost/", Client: client}})
-		ended, sent := make(chan struct{}), make(chan error)
-		go func() {
-			defer close(ended)
-			for _, err := range stm.Messages(context.Background()) {
-				t.Errorf("yielded %v", err)
+	for _, deadline := range []time.Duration{-1, 0, time.Minute} {
+		fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+			client := pipes(t, func(c net.Conn) { upgrade(c, accepted) })
+			stm := stream.Reconnect(stream.Config{Dialer: websocket.Dialer{URL: "ws://localhost/", Client: client}, SendDeadline: deadline})
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				for _, err := range stm.Messages(context.Background()) {
+					t.Errorf("yielded %v", err)
+				}
+			}()
+			synctest.Wait()
+			var err error
+			sent := make(chan time.Time, 1)
+			began := time.Now()
+			go func() {
+				err = stm.Send(context.Background(), stream.Message{Data: []byte("a")})
+				sent <- time.Now()
+			}()
+			time.Sleep(time.Hour)
+			if deadline >= 0 {
+				most := max(deadline, 10*time.Second)
+				want(t, "Send took", (<-sent).Sub(began), most)
+				if late, ok := errors.AsType[*delay.TimeoutError](err); !ok || late.After != most || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("sent: %v", err)
+				}
 			}
-		}()
-		synctest.Wait()
-		go func() { sent <- stm.Send(context.Background(), stream.Message{Data: []byte("a")}) }()
-		time.Sleep(time.Hour)
-		began := time.Now()
-		_ = stm.Close()
-		want(t, "Close took", time.Since(began), 0)
-		<-ended
-		want(t, "sent", <-sent != nil, true)
-		if took := time.Since(began); took > 10*time.Millisecond {
-			t.Errorf("the loop ended after %v", took)
-		}
-	})
+			began = time.Now()
+			_ = stm.Close()
+			want(t, "Close took", time.Since(began), 0)
+			<-ended
+			if deadline < 0 {
+				<-sent
+				want(t, "sent", err != nil, true)
+			}
+			if took := time.Since(began); took > 10*time.Millisecond {
+				t.Errorf("the loop ended after %v", took)
+			}
+		})
+	}
 }
 
 func selfSigned(t *testing.T) tls.Certificate {
