@@ -53,8 +53,6 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	defer a.interrupt()
 	root := a.root()
 	root.SetArgs(args)
-	root.SetOut(a.out)
-	root.SetErr(a.out.stderr)
 	root.SetIn(a.in)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -67,7 +65,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	if unread(err) {
 		return code
 	}
-	a.out.line("heed: %s", line)
+	a.out.line("heed: %s", strings.TrimPrefix(line, "heed: "))
 	return code
 }
 
@@ -101,10 +99,29 @@ func (a *app) root() *cobra.Command {
 		return usage("%s: see '%s --help'", err, cmd.CommandPath())
 	})
 	root.AddCommand(a.login(), a.whoami(), a.printToken(), a.logout(), a.get(), a.download(), a.tail(), a.explain(), a.operations(), a.demo())
+	root.SetOut(a.out) // before the command completion is made, which looks where to write
+	root.SetErr(a.out.stderr)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
+		if cmd.HasSubCommands() && !cmd.Runnable() { // cobra takes any word behind one as a wish for help
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+		if cmd.Name() == "help" {
+			cmd.Args = helpTopic
+			continue
+		}
 		asUsage(cmd)
 	}
 	return root
+}
+
+// helpTopic makes help about what is no command an error of use.
+func helpTopic(cmd *cobra.Command, args []string) error {
+	if _, rest, err := cmd.Root().Find(args); err != nil || len(rest) > 0 {
+		return usage("%s is not a command: see 'heed --help'", strings.Join(args, " "))
+	}
+	return nil
 }
 
 // asUsage makes a wrong number of arguments an error of use.

@@ -170,6 +170,33 @@ func TestGet(t *testing.T) {
 	}
 }
 
+func TestLoginWithoutMetadata(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer func(http.ResponseWriter)
+		code   int
+	}{
+		{name: "nobody there", code: 6},
+		{name: "a page", answer: func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") }, code: 7},
+		{name: "another's", answer: func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"issuer":"https://other.test"}`) }, code: 7},
+		{name: "nothing", answer: func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, code: 7},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+				n := fakes.NewNetwork(t)
+				if c.answer != nil {
+					n.Serve(t, "as.test", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }))
+				}
+				r := tool{net: n}.run(t.Context(), "login", "--issuer", "https://as.test", "--client-id", "cli", "--store", "memory")
+				if r.code != c.code || r.stdout != "" {
+					t.Errorf("exit %d in place of %d, stdout %q, stderr %q", r.code, c.code, r.stdout, r.stderr)
+				}
+				oneLineOf(t, r.stderr)
+			})
+		})
+	}
+}
+
 func TestGetIntoFile(t *testing.T) {
 	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
 		n := fakes.NewNetwork(t)

@@ -55,7 +55,7 @@ func verdict(ctx context.Context, err error) (int, string) {
 	case errors.As(err, &refresh):
 		return answerCode(refresh.Status), err.Error()
 	case errors.As(err, &found):
-		return answerCode(found.Status), err.Error()
+		return discoveryCode(found), err.Error()
 	case errors.As(err, &changed):
 		return requests.CodeAPI.ExitCode(), err.Error()
 	case errors.As(err, &demo):
@@ -97,6 +97,18 @@ func advice(e *requests.Error) string {
 // answerCode is for an answer of no use, or none.
 func answerCode(status int) int {
 	if status == 0 {
+		return requests.CodeNetwork.ExitCode()
+	}
+	return requests.CodeAPI.ExitCode()
+}
+
+// discoveryCode is for metadata that is not there or of no use. A status alone does not tell: an error has it only where it is
+// what is wrong.
+func discoveryCode(e *auth.DiscoveryError) int {
+	switch e.Reason {
+	case auth.ErrIdentifier:
+		return exitUsage
+	case auth.ErrUnreachable, auth.ErrRefusedAddress:
 		return requests.CodeNetwork.ExitCode()
 	}
 	return requests.CodeAPI.ExitCode()

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -152,6 +153,9 @@ func (e *brokenOff) Unwrap() error { return e.err }
 func interrupted(err error) error {
 	if err == nil {
 		return nil
+	}
+	if output, ok := errors.AsType[*outputError](err); ok { // it is not the answer that is at fault
+		return output
 	}
 	return &brokenOff{err}
 }

@@ -238,6 +238,9 @@ func TestWrongUse(t *testing.T) {
 	}{
 		{args: "frob", says: "not a command"},
 		{args: "--frob", says: "unknown flag"},
+		{args: "help frob", says: "frob is not a command"},
+		{args: "help get frob", says: "get frob is not a command"},
+		{args: "completion frob", says: "heed completion --help"},
 		{args: "explain extra", says: "heed explain --help"},
 		{args: "explain --draw x", says: "--draw"},
 		{args: "explain --draw NaN", says: "--draw"},
@@ -302,6 +305,17 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
+func TestHelp(t *testing.T) {
+	for args, says := range map[string]string{
+		"help": "Available Commands:", "help get": "heed get URL [flags]", "help completion bash": "heed completion bash",
+		"get --help": "heed get URL [flags]", "completion": "zsh", "completion bash": "bash completion",
+	} {
+		if r := (tool{}).run(t.Context(), strings.Fields(args)...); r.code != 0 || r.stderr != "" || !strings.Contains(r.stdout, says) {
+			t.Errorf("%s: exit %d, stderr %q, and of %d bytes none are %q", args, r.code, r.stderr, len(r.stdout), says)
+		}
+	}
+}
+
 func TestFlagsFromVariables(t *testing.T) {
 	r := tool{env: map[string]string{"HEED_LOOP": "poll-retry", "HEED_DRAW": "7", "HEED_JSON": "true"}}.run(t.Context(), "explain", "--draw", "8")
 	if !strings.Contains(r.stdout, `"wait":8`) {
@@ -331,7 +345,7 @@ func TestFullDisk(t *testing.T) {
 		}))
 		for _, args := range []string{"explain", "explain --json", "get https://api.test/", "get https://api.test/ --json", "demo", "demo --json"} {
 			r := tool{net: n, out: &full{room: 100}}.run(t.Context(), strings.Fields(args)...)
-			if r.code != exitOutput || !strings.Contains(r.stderr, errFull.Error()) {
+			if r.code != exitOutput || !strings.Contains(r.stderr, errFull.Error()) || strings.Contains(r.stderr, "broke off") {
 				t.Errorf("%s: exit %d, stderr %q", args, r.code, r.stderr)
 			}
 			oneLineOf(t, r.stderr)

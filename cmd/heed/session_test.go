@@ -147,7 +147,7 @@ func TestTokenInTheEnvironment(t *testing.T) {
 	}
 	for _, command := range []string{"logout", "login"} {
 		r := h.run(t.Context(), append([]string{command}, named...)...)
-		if r.code != exitUsage && r.code != 6 || strings.Contains(r.stdout+r.stderr, canary) {
+		if r.code != exitUsage && r.code != 6 || strings.Contains(r.stdout+r.stderr, canary) || strings.Contains(r.stderr, "heed: heed: ") {
 			t.Errorf("%s: exit %d, %s", command, r.code, r.stderr)
 		}
 	}
