@@ -224,6 +224,35 @@ func TestGetIntoFile(t *testing.T) {
 	})
 }
 
+// TestIntoDevice is behind a link, so that it is the link that would be replaced.
+func TestIntoDevice(t *testing.T) {
+	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+		n := fakes.NewNetwork(t)
+		n.Serve(t, "api.test", fakes.NewAPI(fakes.Answer{Body: "whole"}, fakes.Answer{Body: "whole"}))
+		n.Serve(t, "as.test", &fakes.AuthServer{})
+		device := filepath.Join(t.TempDir(), "device")
+		if err := os.Symlink(os.DevNull, device); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			args []string
+			code int
+		}{
+			{[]string{"get", "https://api.test/"}, 0},
+			{[]string{"download", "https://api.test/", "--force"}, exitUsage},
+			{login("--start"), exitUsage},
+		} {
+			r := tool{net: n}.run(t.Context(), append(c.args, "--output", device)...)
+			if r.code != c.code {
+				t.Errorf("%s: exit %d in place of %d, stderr %q", c.args[0], r.code, c.code, r.stderr)
+			}
+			if info, err := os.Lstat(device); err != nil || info.Mode().IsRegular() {
+				t.Fatalf("%s has put a file in its place: %v", c.args[0], err)
+			}
+		}
+	})
+}
+
 func TestTail(t *testing.T) {
 	fakes.Bubble(t, time.Time{}, func(t *testing.T) {
 		n := fakes.NewNetwork(t)

@@ -119,6 +119,8 @@ func free(name string, force bool) error {
 		return &outputError{err}
 	case info.IsDir():
 		return usage("%s is a directory: name a file in it with --output", name)
+	case special(name):
+		return usage("%s is a device or a pipe, which no file can replace: name a file with --output", name)
 	case !force:
 		return usage("%s is there already: take --force to replace it, or --output for another name", name)
 	}

@@ -160,8 +160,15 @@ func interrupted(err error) error {
 	return &brokenOff{err}
 }
 
-// writeFile makes the file appear only when all of the body is in it, with the mode from its first byte.
+// writeFile makes the file appear only when all of the body is in it, with the mode from its first byte. A device or a pipe is
+// there already, is written to and not replaced, and is nothing that nobody else can read.
 func writeFile(name string, body io.Reader, mode os.FileMode) (err error) {
+	if special(name) {
+		if mode&0o077 == 0 {
+			return usage("%s is no file that nobody else can read: name another one", name)
+		}
+		return writeSpecial(name, body)
+	}
 	temp := filepath.Join(filepath.Dir(name), ".heed-"+rand.Text())
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -182,6 +189,27 @@ func writeFile(name string, body io.Reader, mode os.FileMode) (err error) {
 		if err := step(); err != nil {
 			return &outputError{err}
 		}
+	}
+	return nil
+}
+
+// special reports whether a name is taken by what cannot be replaced by a file: a device, a pipe or a socket.
+func special(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
+func writeSpecial(name string, body io.Reader) error {
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return &outputError{err}
+	}
+	if _, err := io.Copy(writeOnly{f}, body); err != nil {
+		_ = f.Close()
+		return interrupted(err)
+	}
+	if err := f.Close(); err != nil {
+		return &outputError{err}
 	}
 	return nil
 }
