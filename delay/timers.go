@@ -13,7 +13,8 @@ import (
 // Kind says what a timer is for: a word of the rules, and at once a log field and the label that a test awaits.
 type Kind string
 
-// The kinds of timer that the SDK arms.
+// The kinds of timer of the rules. The SDK arms all but three, which are for loops that it does not have yet: KindHealth,
+// KindConfirmationDeadline and KindRepairPoll.
 const (
 	KindRetry                Kind = "retry"
 	KindThrottle             Kind = "throttle" // a request that waits for what another one was told
@@ -40,8 +41,8 @@ const (
 // its own queue by deadline and order of creation, with one alarm at the clock for the head, so that ties fire in order
 // on any clock. Of the clock it uses Now and AfterFunc only.
 //
-// An alarm that has become too early is left to ring in vain, if that is soon: timers that are armed and stopped again and
-// again cost the clock nothing.
+// An alarm that has become too early is left to ring in vain, unless no timer is left and that would be long: timers that are
+// armed and stopped again and again cost the clock nothing.
 type Timers struct {
 	clock clock.Clock // nil when the owner of the registry moves time itself
 	now   func() time.Time
