@@ -170,6 +170,20 @@ func TestGet(t *testing.T) {
 	}
 }
 
+// TestLoginIntoFile does not say that there is no keyring, which nobody has looked for.
+func TestLoginIntoFile(t *testing.T) {
+	for _, more := range [][]string{{"--store", "file"}, {"--store", "file", "--json"}} {
+		fakes.Bubble(t, time.Time{}, func(t *testing.T) {
+			n := fakes.NewNetwork(t)
+			n.Serve(t, "as.test", &fakes.AuthServer{ApproveOnPoll: 1})
+			r := tool{net: n}.run(t.Context(), login(more...)...)
+			if r.code != 0 || !strings.Contains(r.stderr, "as asked for, unencrypted") || strings.Contains(r.stderr, "no keyring") {
+				t.Errorf("%v: exit %d, stderr %q", more, r.code, r.stderr)
+			}
+		})
+	}
+}
+
 func TestLoginWithoutMetadata(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -180,7 +180,11 @@ func (a *app) describe(f *authFlags, issuer string, choice auth.Choice, c auth.C
 	if c.RefreshToken != "" {
 		expiry += ", and is then refreshed"
 	}
-	text := fmt.Sprintf("Logged in as %s. The login is kept in the %s. Its token %s.\n", f.clientID, choice.Name, expiry)
+	where := choice.Name
+	if where == auth.InEnv {
+		where = "environment"
+	}
+	text := fmt.Sprintf("Logged in as %s. The login is kept in the %s. Its token %s.\n", f.clientID, where, expiry)
 	if c.Scope != "" {
 		text += fmt.Sprintf("It is good for: %s.\n", oneLine(c.Scope))
 	}

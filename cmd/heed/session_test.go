@@ -145,6 +145,9 @@ func TestTokenInTheEnvironment(t *testing.T) {
 	if r := h.run(t.Context(), append([]string{"whoami", "--json"}, named...)...); !strings.Contains(r.stdout, `"store":"env"`) || strings.Contains(r.stdout, canary) {
 		t.Errorf("whoami says %q", r.stdout)
 	}
+	if r := h.run(t.Context(), append([]string{"whoami"}, named...)...); !strings.Contains(r.stdout, "kept in the environment") {
+		t.Errorf("whoami says %q", r.stdout)
+	}
 	for _, command := range []string{"logout", "login"} {
 		r := h.run(t.Context(), append([]string{command}, named...)...)
 		if r.code != exitUsage && r.code != 6 || strings.Contains(r.stdout+r.stderr, canary) || strings.Contains(r.stderr, "heed: heed: ") {

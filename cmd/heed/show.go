@@ -19,6 +19,11 @@ func (a *app) show(flow *auth.DeviceFlow, f *authFlags, d prompt.Display) {
 // follower tells the events of a login, and keeps what was granted.
 func (a *app) follower(d prompt.Display, granted *auth.Granted) func(auth.Event) {
 	return func(e auth.Event) {
+		if c, ok := e.(auth.StoreChosen); ok && c.Choice.Name == auth.InFile && c.Choice.Err == nil {
+			// No keyring was passed over, so it was not asked: there may be one.
+			c.Choice.Why = "as asked for, unencrypted, for your eyes only"
+			e = c
+		}
 		switch e := e.(type) {
 		case auth.Granted:
 			*granted = e
