@@ -210,8 +210,8 @@ func (s *Stream) Woken() {
 }
 
 // Send sends a message on the live connection, and waits no longer for the server to take it in than ctx lives and
-// Config.SendDeadline allows. Without a connection it returns [ErrNotConnected], and nothing is kept to be sent later. On a
-// WebSocket, a wait that ends while the message is half written costs the connection.
+// Config.SendDeadline allows. Without a connection, and once the stream is closed, it returns [ErrNotConnected], and nothing is
+// kept to be sent later. On a WebSocket, a wait that ends while the message is half written costs the connection.
 func (s *Stream) Send(ctx context.Context, m Message) error {
 	s.mu.Lock()
 	conn, closed := s.conn, s.closed
