@@ -229,7 +229,7 @@ func (e *RefreshError) refusesGrant() bool {
 
 // saysNothing reports whether the request was called wrong and nothing was said of what is wrong with it.
 func (e *RefreshError) saysNothing() bool {
-	return e.Reason == ErrRefused && e.Status == http.StatusBadRequest && e.Code == "" && e.Description == ""
+	return e.Reason == ErrRefused && e.Status == http.StatusBadRequest && e.Code == "" && e.Description == "" && e.Err == nil
 }
 
 // note says in the store that the refresh token is about to be presented. It goes before the request, so that whoever
