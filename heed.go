@@ -301,13 +301,14 @@ func (a *App) begin(ctx context.Context, choice auth.Choice, c auth.Credential) 
 const lockBound = 90 * time.Second
 
 // lock waits until no refresh of the login is under way, here or in another process: it would store what it gets over a
-// new login, or after a logout. Where no lock is to be had, it says so and goes on. The caller has taken busy.
-func (a *App) lock(ctx context.Context, store auth.Store) (unlock func()) {
+// new login, or after a logout. Where no lock is to be had, it says so and goes on; without elsewhere it asks for none. The
+// caller has taken busy.
+func (a *App) lock(ctx context.Context, store auth.Store, elsewhere bool) (unlock func()) {
 	if a.session != nil {
 		_ = a.session.Close(ctx) // for stores without a lock
 	}
 	locker, ok := store.(auth.Locker)
-	if !ok {
+	if !ok || !elsewhere {
 		return func() {}
 	}
 	within, cancel := delay.TimersOn(a.cfg.Clock).WithTimeout(ctx, delay.KindStoreTimeout, lockBound)

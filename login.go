@@ -96,7 +96,7 @@ func (a *App) keep(ctx context.Context, choice auth.Choice, tok *oauth2.Token) e
 		return err
 	}
 	defer a.release()
-	unlock := a.lock(ctx, choice.Store)
+	unlock := a.lock(ctx, choice.Store, true)
 	old, lookup := choice.Store.Load(ctx, a.key)
 	stored := choice.Store.Save(ctx, a.key, c)
 	unlock()
@@ -138,9 +138,9 @@ func (a *App) Logout(ctx context.Context) error {
 	if choice.Name == auth.InEnv {
 		return errors.New("heed: the token is in the environment: unset its variable to log out")
 	}
-	if !errors.Is(err, auth.ErrStoreNotFound) || a.unkept {
-		unlock := a.lock(ctx, choice.Store)
-		defer unlock()
+	unlock := a.lock(ctx, choice.Store, err == nil)
+	defer unlock()
+	if err == nil {
 		choice, c, err = a.find(ctx) // it may just have been refreshed
 	}
 	var revoked error

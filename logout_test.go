@@ -195,3 +195,29 @@ func TestCallersContextWithACause(t *testing.T) {
 		close(store.on)
 	})
 }
+
+// failing is a store that cannot be read, and counts how often it was asked.
+type failing struct {
+	auth.MemStore
+	asked int
+}
+
+func (s *failing) Load(context.Context, auth.Key) (auth.Credential, error) {
+	s.asked++
+	return auth.Credential{}, &auth.StoreError{Op: auth.OpLoad, Reason: auth.ErrStoreLocked}
+}
+
+// Somebody may be shown a prompt each time.
+func TestLogoutAsksAStoreThatFailsOnce(t *testing.T) {
+	rig(t, func(t *testing.T, _ *provider, cfg heed.Config) {
+		store := &failing{}
+		cfg.Store = store
+		app, err := heed.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := app.Logout(t.Context()); err != nil || store.asked != 1 {
+			t.Errorf("asked %d times, and then %v", store.asked, err)
+		}
+	})
+}
