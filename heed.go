@@ -9,12 +9,14 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/benbjohnson/clock"
 	"golang.org/x/oauth2"
 
 	"github.com/heed-sdk/heed/auth"
 	"github.com/heed-sdk/heed/auth/keyring"
+	"github.com/heed-sdk/heed/delay"
 	"github.com/heed-sdk/heed/requests"
 )
 
@@ -96,6 +98,7 @@ type App struct {
 	// busy is held while the session is looked up or replaced. It is a channel so that who waits for it can give up.
 	busy    chan struct{}
 	session *auth.TokenSource // of a login that was found in a store, or made
+	unkept  bool              // no store has it
 
 	found atomic.Pointer[found]
 }
@@ -241,7 +244,7 @@ func (a *App) take(ctx context.Context) error {
 	case a.busy <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return delay.Ended(ctx)
 	}
 }
 
@@ -289,9 +292,33 @@ func (a *App) begin(ctx context.Context, choice auth.Choice, c auth.Credential) 
 	}
 	source, err := auth.NewTokenSource(c, cfg)
 	if err == nil {
-		a.session = source
+		a.session, a.unkept = source, choice.Store == nil
 	}
 	return source, err
+}
+
+// lockBound is more than a refresh takes.
+const lockBound = 90 * time.Second
+
+// lock waits until no refresh of the login is under way, here or in another process: it would store what it gets over a
+// new login, or after a logout. Where no lock is to be had, it says so and goes on; without elsewhere it asks for none. The
+// caller has taken busy.
+func (a *App) lock(ctx context.Context, store auth.Store, elsewhere bool) (unlock func()) {
+	if a.session != nil {
+		_ = a.session.Close(ctx) // for stores without a lock
+	}
+	locker, ok := store.(auth.Locker)
+	if !ok || !elsewhere {
+		return func() {}
+	}
+	within, cancel := delay.TimersOn(a.cfg.Clock).WithTimeout(ctx, delay.KindStoreTimeout, lockBound)
+	defer cancel()
+	unlock, err := locker.Lock(within, a.key)
+	if err != nil {
+		a.tell(ctx, auth.StoreTrouble{Err: err})
+		return func() {}
+	}
+	return unlock
 }
 
 // tokens is the TokenSource of an App.

@@ -96,8 +96,10 @@ func (a *App) keep(ctx context.Context, choice auth.Choice, tok *oauth2.Token) e
 		return err
 	}
 	defer a.release()
+	unlock := a.lock(ctx, choice.Store, true)
 	old, lookup := choice.Store.Load(ctx, a.key)
 	stored := choice.Store.Save(ctx, a.key, c)
+	unlock()
 	if stored != nil {
 		choice.Store = nil // it lives in this process alone
 	}
@@ -112,7 +114,10 @@ func (a *App) keep(ctx context.Context, choice auth.Choice, tok *oauth2.Token) e
 			a.tell(ctx, auth.StoreTrouble{Err: err})
 		}
 	}
-	if lookup == nil && old.RefreshToken != c.RefreshToken {
+	if old.AccessToken == c.AccessToken {
+		old.AccessToken = "" // some servers give the same one again
+	}
+	if lookup == nil && (old.RefreshToken != c.RefreshToken || c.RefreshToken == "") {
 		// Best effort: the new login is what matters, and it is stored.
 		if err := a.revoke(ctx, old); err != nil {
 			a.tell(ctx, auth.RevokeFailed{Err: err})
@@ -130,18 +135,25 @@ func (a *App) Logout(ctx context.Context) error {
 	}
 	defer a.release()
 	choice, c, err := a.find(ctx)
-	if errors.Is(err, auth.ErrStoreNotFound) {
-		a.session = nil
-		return nil
-	}
 	if choice.Name == auth.InEnv {
 		return errors.New("heed: the token is in the environment: unset its variable to log out")
 	}
-	var revoked error
+	unlock := a.lock(ctx, choice.Store, err == nil)
+	defer unlock()
 	if err == nil {
+		choice, c, err = a.find(ctx) // it may just have been refreshed
+	}
+	var revoked error
+	if err == nil && choice.Name != auth.InEnv {
 		revoked = a.revoke(ctx, c)
 	}
-	a.session = nil
+	if a.unkept && a.session != nil {
+		revoked = errors.Join(revoked, a.revoke(ctx, a.session.Credential()))
+	}
+	a.session, a.unkept = nil, false
+	if errors.Is(err, auth.ErrStoreNotFound) {
+		return revoked
+	}
 	gone := context.WithoutCancel(ctx)
 	var deleted error
 	if a.cfg.Store != nil {

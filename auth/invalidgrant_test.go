@@ -75,6 +75,25 @@ func TestRefusedTwice(t *testing.T) {
 	})
 }
 
+// GitHub has a code of its own, and sends it with status 200.
+func TestRefusedInOtherWords(t *testing.T) {
+	fakes.Bubble(t, noon, func(t *testing.T) {
+		r := newSourceRig(t, time.Hour)
+		r.server.OddRefresh = odd(refusing(plain(200, `{"error":"bad_refresh_token","error_description":"incorrect or expired"}`)))
+		s := r.open()
+		time.Sleep(2 * time.Hour)
+		for range 2 {
+			if reason := ended(t, s); reason != "refused" {
+				t.Error(reason)
+			}
+		}
+		r.refreshed(1)
+		if _, err := r.store.MemStore.Load(t.Context(), storeKey); !errors.Is(err, auth.ErrStoreNotFound) {
+			t.Errorf("the login is still there: %v", err)
+		}
+	})
+}
+
 // Some servers say nothing at all about a refresh token that they do not take.
 func TestRefusedWithoutAWord(t *testing.T) {
 	fakes.Bubble(t, noon, func(t *testing.T) {

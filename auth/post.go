@@ -65,7 +65,7 @@ func (p *poster) post(ctx context.Context, endpoint string, form url.Values, tim
 	// Some servers close an idle connection after 5 s, just when the next poll goes out on it.
 	req.Close = true
 
-	res, err := p.transport.RoundTrip(req)
+	res, err := roundTrip(withoutPool(p.transport), req)
 	if err != nil {
 		return nil, newUnanswered(err)
 	}
@@ -81,6 +81,33 @@ func (p *poster) post(ctx context.Context, endpoint string, form url.Values, tim
 	}
 	r.members, r.bad = readMembers(res.Header.Get("Content-Type"), body, err != nil)
 	return r, nil
+}
+
+// withoutPool is a transport like another one that takes none of its idle connections either: requests to an API on the
+// same host leave some.
+func withoutPool(transport http.RoundTripper) http.RoundTripper {
+	std, ok := transport.(*http.Transport)
+	if !ok {
+		return transport
+	}
+	own := std.Clone()
+	own.DisableKeepAlives = true
+	return own
+}
+
+// roundTrip sends a request as net/http's client does: of a transport of the caller's own, an answer may be without a body,
+// and no answer is a failure.
+func roundTrip(transport http.RoundTripper, req *http.Request) (*http.Response, error) {
+	res, err := transport.RoundTrip(req)
+	switch {
+	case err != nil:
+		return nil, err
+	case res == nil:
+		return nil, errors.New("auth: the transport returned neither an answer nor an error")
+	case res.Body == nil:
+		res.Body = http.NoBody
+	}
+	return res, nil
 }
 
 // unanswered is a request that got no answer. Its text is made here: those of package net/http may quote what the server

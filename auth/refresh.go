@@ -138,10 +138,14 @@ func judgeRefresh(r *reply, strict bool, now time.Time, hide secrets) (*oauth2.T
 	}
 	// An answer that is no token may hold one all the same.
 	hide = hide.with(m.textOr("access_token"), m.textOr("refresh_token"), m.textOr("id_token"))
-	return nil, &RefreshError{
+	e := &RefreshError{
 		Reason: ErrRefused, Status: r.status, Code: hide.code(code), Description: hide.clean(description(m)),
 		RetryAfter: delay.GeneratedRetry.RetryAfter(r.header, now),
 	}
+	if r.bad != nil {
+		e.Err = r.cut // what it meant is in the part that did not arrive
+	}
+	return nil, e
 }
 
 // keep carries over what an answer leaves out because it stays as it is (RFC 6749, sections 5.1 and 6; RFC 8707, section

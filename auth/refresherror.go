@@ -90,7 +90,7 @@ func (e *RefreshError) advice() string {
 		return "log in again if the next refresh is refused: the refresh token may have been spent"
 	case e.Code == "invalid_client", e.Code == "unauthorized_client":
 		return "check the client id and secret"
-	case e.Status >= 500:
+	case e.Reason == ErrRefused && e.Err != nil, e.Status >= 500:
 		return "try again later, and log in again if that is refused"
 	case e.Status >= 300 && e.Status < 400:
 		return "redirects are not followed: check the endpoint's address"

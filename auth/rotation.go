@@ -223,13 +223,14 @@ func (r *rotation) again(ctx context.Context, retries *delay.Retries, failure *R
 }
 
 // refusesGrant reports whether the server has looked at the refresh token and does not take it (RFC 6749, section 5.2).
+// GitHub has a code of its own for that.
 func (e *RefreshError) refusesGrant() bool {
-	return e.Reason == ErrRefused && e.Code == "invalid_grant" && e.Status < 500 && e.Status != http.StatusTooManyRequests
+	return e.Reason == ErrRefused && (e.Code == "invalid_grant" || e.Code == "bad_refresh_token") && e.Status < 500 && e.Status != http.StatusTooManyRequests
 }
 
 // saysNothing reports whether the request was called wrong and nothing was said of what is wrong with it.
 func (e *RefreshError) saysNothing() bool {
-	return e.Reason == ErrRefused && e.Status == http.StatusBadRequest && e.Code == "" && e.Description == ""
+	return e.Reason == ErrRefused && e.Status == http.StatusBadRequest && e.Code == "" && e.Description == "" && e.Err == nil
 }
 
 // note says in the store that the refresh token is about to be presented. It goes before the request, so that whoever

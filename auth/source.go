@@ -270,20 +270,26 @@ func (s *TokenSource) wait(ctx context.Context, refused string) (*oauth2.Token, 
 	return f.got.token, nil
 }
 
+// errGone is the end of a refresh whose goroutine was ended, as by a test that fails within OnEvent.
+var errGone = errors.New("auth: the refresh was ended by a hook, a store or a transport")
+
 // start begins a refresh. The caller holds mu; Close waits for the goroutine.
 func (s *TokenSource) start(h *held) *flight {
 	f := &flight{done: make(chan struct{})}
 	s.flight = f
 	go func() {
 		defer close(f.done)
+		f.err = errGone
+		defer func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if f.err == nil {
+				s.current.Store(f.got)
+				s.tryAfter = time.Time{}
+			}
+			s.flight = nil
+		}()
 		f.got, f.err = s.refresh(h)
-		s.mu.Lock()
-		if f.err == nil {
-			s.current.Store(f.got)
-			s.tryAfter = time.Time{}
-		}
-		s.flight = nil
-		s.mu.Unlock()
 	}()
 	return f
 }
