@@ -168,6 +168,9 @@ func (l *login) attempt(ctx context.Context) (token *oauth2.Token, again bool, e
 		return v.token, false, nil
 	}
 	if ended := delay.Ended(ctx); ended != nil {
+		if err == nil && r.cut == nil {
+			l.decide(v, status, now) // another Poll goes by an answer that has arrived
+		}
 		return nil, false, interrupted(ended)
 	}
 	if v.outcome == noAnswer {
