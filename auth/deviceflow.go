@@ -153,7 +153,7 @@ func (p *Pending) Finish(ctx context.Context) (*oauth2.Token, error) {
 			return nil, err
 		}
 	}
-	if l.browser != nil {
+	if l.browser != nil && l.left() > 0 && delay.Ended(ctx) == nil { // showing it takes time
 		p.open(ctx)
 	}
 	return p.Poll(ctx)
