@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -317,6 +318,27 @@ func TestFailureTexts(t *testing.T) {
 		}
 		if !errors.Is(err, wrapped) || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v: cannot be told, or is taken for the caller's", err)
+		}
+	}
+}
+
+// A transport that forgets the body, or the response, is no reason to panic.
+func TestTransportWithoutContract(t *testing.T) {
+	for _, tt := range []struct {
+		res  *http.Response
+		want auth.Reason
+		code auth.DiscoveryReason
+	}{
+		{nil, auth.ErrTransport, auth.ErrUnreachable},
+		{&http.Response{StatusCode: 200}, auth.ErrMalformed, auth.ErrInvalidMetadata},
+		{&http.Response{StatusCode: 503}, auth.ErrRejected, auth.ErrNoMetadata},
+	} {
+		client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return tt.res, nil })}
+		if _, err := flowWith(client).Start(t.Context()); !errors.Is(err, tt.want) {
+			t.Errorf("%+v: %v", tt.res, err)
+		}
+		if _, err := (&auth.Discovery{HTTPClient: client}).Issuer(t.Context(), "https://as.test"); !errors.Is(err, tt.code) {
+			t.Errorf("%+v: %v", tt.res, err)
 		}
 	}
 }

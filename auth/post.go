@@ -65,7 +65,7 @@ func (p *poster) post(ctx context.Context, endpoint string, form url.Values, tim
 	// Some servers close an idle connection after 5 s, just when the next poll goes out on it.
 	req.Close = true
 
-	res, err := p.transport.RoundTrip(req)
+	res, err := roundTrip(p.transport, req)
 	if err != nil {
 		return nil, newUnanswered(err)
 	}
@@ -81,6 +81,20 @@ func (p *poster) post(ctx context.Context, endpoint string, form url.Values, tim
 	}
 	r.members, r.bad = readMembers(res.Header.Get("Content-Type"), body, err != nil)
 	return r, nil
+}
+
+var errNoResponse = errors.New("auth: the transport returned neither a response nor an error")
+
+// roundTrip takes what http.Client takes of a transport that does not keep to its contract: a response without a body.
+func roundTrip(transport http.RoundTripper, req *http.Request) (*http.Response, error) {
+	res, err := transport.RoundTrip(req)
+	if err == nil && res == nil {
+		err = errNoResponse
+	}
+	if err == nil && res.Body == nil {
+		res.Body = http.NoBody
+	}
+	return res, err
 }
 
 // unanswered is a request that got no answer. Its text is made here: those of package net/http may quote what the server

@@ -132,7 +132,7 @@ func get(ctx context.Context, transport http.RoundTripper, address string) (*rep
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Close = true // each connection is checked, and none is left behind
-	res, err := transport.RoundTrip(req)
+	res, err := roundTrip(transport, req)
 	if err != nil {
 		return nil, err
 	}
