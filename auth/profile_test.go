@@ -159,6 +159,13 @@ func TestProfileApplied(t *testing.T) {
 			t.Errorf("%s: %v, scopes %v", p.Name, got.Params, got.Config.Scopes)
 		}
 	}
+	styled := flow
+	styled.Config.Endpoint = oauth2.Endpoint{AuthURL: "https://as.test/a", AuthStyle: oauth2.AuthStyleInHeader}
+	gitlab, _ := auth.ProfileNamed("gitlab")
+	gitlab, _ = gitlab.With(nil)
+	if got, err := gitlab.Apply(styled); err != nil || got.Config.Endpoint.AuthStyle != oauth2.AuthStyleInHeader || got.Config.Endpoint.AuthURL != "https://as.test/a" {
+		t.Errorf("what the flow has of its own was changed: %+v, %v", got, err)
+	}
 	if flow.Params.Encode() != "audience=api" || len(flow.Config.Scopes) != 2 {
 		t.Error("the flow itself was changed")
 	}
