@@ -63,6 +63,8 @@ type DeviceFlow struct {
 
 	// Logger, if not nil, logs each step: polls and waits at level debug. It is never given a secret.
 	Logger *slog.Logger
+
+	asked []string // scopes that are among Params, under the provider's name for them
 }
 
 // Login asks for a code, has the Prompter show it, and polls until the user has decided. It returns a *ConfigError

@@ -22,7 +22,8 @@ type settings struct {
 	poster
 	deviceURL   string
 	tokenURL    string
-	scopes      []string
+	scopes      []string // for the parameter of that name
+	asked       []string // all of them
 	params      url.Values
 	tokenParams url.Values
 	strict      bool
@@ -252,7 +253,7 @@ func (l *login) expire() error {
 }
 
 func (l *login) granted(t *oauth2.Token) Granted {
-	scopes, missing := grantedScopes(t, l.scopes)
+	scopes, missing := grantedScopes(t, l.asked)
 	return Granted{Scopes: scopes, NotGranted: missing, ExpiresAt: t.Expiry}
 }
 

@@ -226,7 +226,7 @@ func (p Profile) Apply(f DeviceFlow) (*DeviceFlow, error) {
 	if p.ScopeParam != "" && len(f.Config.Scopes) > 0 {
 		f.Params = clone(f.Params)
 		f.Params.Set(p.ScopeParam, strings.Join(f.Config.Scopes, " "))
-		f.Config.Scopes = nil
+		f.asked, f.Config.Scopes = slices.Concat(f.asked, f.Config.Scopes), nil
 	}
 	return &f, nil
 }

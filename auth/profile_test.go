@@ -215,3 +215,37 @@ func TestProfileMetadata(t *testing.T) {
 		}
 	})
 }
+
+// A provider that has another name for the scopes is asked for them all the same, and what it did not grant is told.
+func TestProfileScopesNotGranted(t *testing.T) {
+	for _, resumed := range []bool{false, true} {
+		fakes.Bubble(t, noon, func(t *testing.T) {
+			r := newRig(t, raw(200, `{"access_token":"at","scope":["a"]}`))
+			r.flow.Config.Scopes = []string{"a", "b"}
+			twitch, _ := auth.ProfileNamed("twitch")
+			flow, err := twitch.Apply(*r.flow)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := flow.Start(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resumed {
+				if p, err = flow.Resume(must(p.Save())); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := p.Poll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			granted := remark[auth.Granted](r)
+			if len(granted) != 1 || !slices.Equal(granted[0].Scopes, []string{"a"}) || !slices.Equal(granted[0].NotGranted, []string{"b"}) {
+				t.Errorf("resumed %v: %+v", resumed, granted)
+			}
+			if form := r.server.Requests()[0].Form; form.Get("scopes") != "a b" || form.Has("scope") {
+				t.Errorf("resumed %v: %v", resumed, form)
+			}
+		})
+	}
+}
