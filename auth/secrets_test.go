@@ -252,3 +252,12 @@ func TestEndpointWithCredentials(t *testing.T) {
 		}
 	}
 }
+
+// A server may choose secrets that are in the mark that replaces a secret: nothing grows by that.
+func TestSecretsInTheMark(t *testing.T) {
+	body := `{"error":"server_error","error_description":"an e","access_token":"e","refresh_token":"d","id_token":"r"}`
+	_, _, err := auth.Judge(400, "application/json", []byte(body), false, false, noon, "c")
+	if err == nil || err.Description != "an [redacted]" {
+		t.Errorf("%v", err)
+	}
+}
