@@ -86,7 +86,7 @@ func TestBrowserTooLate(t *testing.T) {
 				return nil
 			}
 			r.flow.Prompter = auth.PrompterFunc(func(context.Context, auth.Prompt) error {
-				if want == context.Canceled {
+				if errors.Is(want, context.Canceled) {
 					cancel()
 				}
 				time.Sleep(time.Hour)
