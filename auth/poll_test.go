@@ -342,3 +342,21 @@ func TestTransportWithoutContract(t *testing.T) {
 		}
 	}
 }
+
+// A redirect is no OAuth error, whatever it says: it must not send the user after another mistake.
+func TestRedirectIsNoOAuthError(t *testing.T) {
+	redirect := with(raw(302, `{"error":"invalid_client","error_description":"canary"}`), "Location", "https://evil.test/")
+	for _, ask := range []bool{true, false} {
+		fakes.Bubble(t, noon, func(t *testing.T) {
+			r := newRig(t, redirect)
+			if ask {
+				r.server.Device = &redirect
+			}
+			_, err := r.flow.Login(t.Context())
+			e, ok := errors.AsType[*auth.DeviceError](err)
+			if !ok || e.Reason != auth.ErrRejected || e.Status != 302 || e.Code != "" || e.Description != "" || !strings.Contains(err.Error(), "redirects are not followed") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
