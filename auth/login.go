@@ -69,7 +69,7 @@ func (s *settings) ask(ctx context.Context) (*login, authorization, error) {
 		return nil, authorization{}, interrupted(ended)
 	}
 	now := s.timers.Now()
-	if err == nil && r.cut != nil && r.bad != nil {
+	if err == nil && r.cut != nil && r.bad != nil && r.status < 500 { // of a server's failure the status says it all
 		err = r.cut // nothing is lost but an answer that nobody has seen
 	}
 	if err != nil {
