@@ -202,6 +202,21 @@ func TestDeviceCutShort(t *testing.T) {
 	}
 }
 
+// A server that fails was reached, whatever becomes of its error page.
+func TestDeviceFailureCutShort(t *testing.T) {
+	fakes.Bubble(t, noon, func(t *testing.T) {
+		r := newRig(t, pending)
+		a := with(plain(503, "<ht"), "Retry-After", "60")
+		a.ContentLength = 5000
+		r.server.Device = &a
+		_, err := r.flow.Login(t.Context())
+		e, ok := errors.AsType[*auth.DeviceError](err)
+		if !ok || e.Reason != auth.ErrRejected || e.Status != 503 || e.RetryAfter != time.Minute {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
 func TestDeviceHangs(t *testing.T) {
 	fakes.Bubble(t, noon, func(t *testing.T) {
 		r := newRig(t, tokenAnswer)

@@ -48,9 +48,12 @@ func (s secrets) basic(id, secret string) secrets {
 // addresses and without the secrets.
 func (s secrets) clean(text string) string {
 	text = oneLine(text) // first: a secret may have been broken up by what is taken out
+	// One character that the text has not got stands for the mark, so that no secret is looked for inside a mark: of a long
+	// text and short secrets much would become of it.
 	for _, secret := range s {
-		text = strings.ReplaceAll(text, secret, redacted)
+		text = strings.ReplaceAll(text, secret, "\x00")
 	}
+	text = strings.ReplaceAll(text, "\x00", redacted)
 	text = query.ReplaceAllString(text, "$1")
 	if utf8.RuneCountInString(text) > longest {
 		text = string([]rune(text)[:longest]) + "…"

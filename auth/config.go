@@ -90,6 +90,7 @@ func (f *DeviceFlow) settings(u use) (*settings, error) {
 		deviceURL:   c.Endpoint.DeviceAuthURL,
 		tokenURL:    c.Endpoint.TokenURL,
 		scopes:      slices.Clone(c.Scopes),
+		asked:       slices.Concat(c.Scopes, f.asked),
 		params:      clone(f.Params),
 		tokenParams: clone(f.TokenParams),
 		strict:      f.Strict,

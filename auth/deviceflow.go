@@ -63,6 +63,8 @@ type DeviceFlow struct {
 
 	// Logger, if not nil, logs each step: polls and waits at level debug. It is never given a secret.
 	Logger *slog.Logger
+
+	asked []string // scopes that are among Params, under the provider's name for them
 }
 
 // Login asks for a code, has the Prompter show it, and polls until the user has decided. It returns a *ConfigError
@@ -153,7 +155,7 @@ func (p *Pending) Finish(ctx context.Context) (*oauth2.Token, error) {
 			return nil, err
 		}
 	}
-	if l.browser != nil {
+	if l.browser != nil && l.left() > 0 && delay.Ended(ctx) == nil { // showing it takes time
 		p.open(ctx)
 	}
 	return p.Poll(ctx)

@@ -55,12 +55,15 @@ func endpointProblem(raw string) string {
 	return ""
 }
 
-// withoutQuery cuts an address where its query or fragment begins.
+// withoutQuery is an address without its query and fragment, and without credentials: an endpoint that has some is
+// refused, but may be printed before.
 func withoutQuery(raw string) string {
-	if i := strings.IndexAny(raw, "?#"); i >= 0 {
-		return raw[:i]
+	u, err := url.Parse(raw)
+	if err != nil || u.Opaque != "" {
+		return redacted
 	}
-	return raw
+	u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""
+	return u.String()
 }
 
 // printable reports whether a text shows as it is: no control, bidirectional, invisible or space characters, and nothing

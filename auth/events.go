@@ -165,7 +165,7 @@ func (e Granted) String() string {
 	if len(e.NotGranted) > 0 {
 		s += ", but not " + strings.Join(e.NotGranted, " ")
 	}
-	return s
+	return oneLine(s) // the scopes are as the server has written them
 }
 
 func (e CodeIssued) record() (slog.Level, []slog.Attr) {

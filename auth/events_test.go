@@ -245,3 +245,16 @@ func TestTokenFields(t *testing.T) {
 		}
 	}
 }
+
+// Scopes are the server's words, and nothing that is told in a line steers a terminal.
+func TestGrantedInALine(t *testing.T) {
+	fakes.Bubble(t, noon, func(t *testing.T) {
+		r := newRig(t, raw(200, `{"access_token":"at","scope":"a\u001b[2J b\u202e\u009b1A\rc"}`))
+		if _, err := r.flow.Login(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.events[len(r.events)-1].String(); got != "login granted with a[2J b1A c" {
+			t.Errorf("%q", got)
+		}
+	})
+}

@@ -114,24 +114,70 @@ func TestTimeoutIsNotTheCallers(t *testing.T) {
 	})
 }
 
+// endingWith makes the context of a login end as the answer to a poll has arrived.
+func endingWith(t *testing.T, r *rig) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	next := r.flow.HTTPClient.Transport
+	r.flow.HTTPClient = &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		res, err := next.RoundTrip(req)
+		if err == nil && req.URL.Path == fakes.TokenPath {
+			res.Body = ending{res.Body, cancel}
+		}
+		return res, err
+	})}
+	return ctx
+}
+
 // A token that arrives as the context ends is returned.
 func TestTokenIsKept(t *testing.T) {
 	fakes.Bubble(t, noon, func(t *testing.T) {
 		r := newRig(t, tokenAnswer)
-		ctx, cancel := context.WithCancel(t.Context())
-		next := r.flow.HTTPClient.Transport
-		r.flow.HTTPClient = &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
-			res, err := next.RoundTrip(req)
-			if err == nil && req.URL.Path == fakes.TokenPath {
-				res.Body = ending{res.Body, cancel}
-			}
-			return res, err
-		})}
+		ctx := endingWith(t, r)
 		tok, err := r.flow.Login(ctx)
 		if err != nil || tok.AccessToken != "canary-access" || ctx.Err() == nil {
 			t.Errorf("%v, %v", tok, err)
 		}
 	})
+}
+
+// Any other answer that arrives as the context ends is what the next Poll goes by, here and elsewhere.
+func TestAnswerIsKept(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		answer fakes.AuthAnswer
+		want   string
+		waits  []float64
+	}{
+		{"slow_down", slowDown, "token", []float64{5, 10}},
+		{"throttled", fakes.Throttle(30), "token", []float64{5, 30}},
+		{"pending", pending, "token", []float64{5, 5}},
+		{"denied", fakes.OAuthError(400, "access_denied"), "access_denied", []float64{5}},
+	} {
+		for _, resumed := range []bool{false, true} {
+			fakes.Bubble(t, noon, func(t *testing.T) {
+				r := newRig(t, tt.answer, tokenAnswer)
+				ctx := endingWith(t, r)
+				p, err := r.flow.Start(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := p.Poll(ctx); !errors.Is(err, context.Canceled) {
+					t.Errorf("%s: %v", tt.name, err)
+				}
+				data, err := p.Save()
+				if resumed && err == nil {
+					p, err = r.flow.Resume(data)
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				tok, err := p.Poll(t.Context())
+				if got := reason(t, tok, err); got != tt.want || !near(r.waits(), tt.waits) || len(r.server.Violations()) > 0 {
+					t.Errorf("%s, resumed %v: %s after waits %v: %v", tt.name, resumed, got, r.waits(), r.server.Violations())
+				}
+			})
+		}
+	}
 }
 
 // ending ends a context when it was read to the end.

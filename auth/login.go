@@ -22,7 +22,8 @@ type settings struct {
 	poster
 	deviceURL   string
 	tokenURL    string
-	scopes      []string
+	scopes      []string // for the parameter of that name
+	asked       []string // all of them
 	params      url.Values
 	tokenParams url.Values
 	strict      bool
@@ -68,7 +69,7 @@ func (s *settings) ask(ctx context.Context) (*login, authorization, error) {
 		return nil, authorization{}, interrupted(ended)
 	}
 	now := s.timers.Now()
-	if err == nil && r.cut != nil && r.bad != nil {
+	if err == nil && r.cut != nil && r.bad != nil && r.status < 500 { // of a server's failure the status says it all
 		err = r.cut // nothing is lost but an answer that nobody has seen
 	}
 	if err != nil {
@@ -168,6 +169,9 @@ func (l *login) attempt(ctx context.Context) (token *oauth2.Token, again bool, e
 		return v.token, false, nil
 	}
 	if ended := delay.Ended(ctx); ended != nil {
+		if err == nil && r.cut == nil {
+			l.decide(v, status, now) // another Poll goes by an answer that has arrived
+		}
 		return nil, false, interrupted(ended)
 	}
 	if v.outcome == noAnswer {
@@ -249,7 +253,7 @@ func (l *login) expire() error {
 }
 
 func (l *login) granted(t *oauth2.Token) Granted {
-	scopes, missing := grantedScopes(t, l.scopes)
+	scopes, missing := grantedScopes(t, l.asked)
 	return Granted{Scopes: scopes, NotGranted: missing, ExpiresAt: t.Expiry}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -318,5 +319,44 @@ func TestFailureTexts(t *testing.T) {
 		if !errors.Is(err, wrapped) || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v: cannot be told, or is taken for the caller's", err)
 		}
+	}
+}
+
+// A transport that forgets the body, or the response, is no reason to panic.
+func TestTransportWithoutContract(t *testing.T) {
+	for _, tt := range []struct {
+		res  *http.Response
+		want auth.Reason
+		code auth.DiscoveryReason
+	}{
+		{nil, auth.ErrTransport, auth.ErrUnreachable},
+		{&http.Response{StatusCode: 200}, auth.ErrMalformed, auth.ErrInvalidMetadata},
+		{&http.Response{StatusCode: 503}, auth.ErrRejected, auth.ErrNoMetadata},
+	} {
+		client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return tt.res, nil })}
+		if _, err := flowWith(client).Start(t.Context()); !errors.Is(err, tt.want) {
+			t.Errorf("%+v: %v", tt.res, err)
+		}
+		if _, err := (&auth.Discovery{HTTPClient: client}).Issuer(t.Context(), "https://as.test"); !errors.Is(err, tt.code) {
+			t.Errorf("%+v: %v", tt.res, err)
+		}
+	}
+}
+
+// A redirect is no OAuth error, whatever it says: it must not send the user after another mistake.
+func TestRedirectIsNoOAuthError(t *testing.T) {
+	redirect := with(raw(302, `{"error":"invalid_client","error_description":"canary"}`), "Location", "https://evil.test/")
+	for _, ask := range []bool{true, false} {
+		fakes.Bubble(t, noon, func(t *testing.T) {
+			r := newRig(t, redirect)
+			if ask {
+				r.server.Device = &redirect
+			}
+			_, err := r.flow.Login(t.Context())
+			e, ok := errors.AsType[*auth.DeviceError](err)
+			if !ok || e.Reason != auth.ErrRejected || e.Status != 302 || e.Code != "" || e.Description != "" || !strings.Contains(err.Error(), "redirects are not followed") {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }

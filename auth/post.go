@@ -71,6 +71,9 @@ func (p *poster) post(ctx context.Context, endpoint string, form url.Values, tim
 	}
 	defer res.Body.Close()
 	r := &reply{status: res.StatusCode, header: res.Header}
+	if r.status >= 300 && r.status < 400 {
+		return r, nil // what comes with a redirect is about the way, and no OAuth error whatever it says
+	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody+1))
 	if len(body) > maxBody {
 		r.bad = errTooLarge

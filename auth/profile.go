@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/oauth2"
 )
 
 // Profile is what is known of a provider: where its endpoints are, and where it is not the RFC's. It is data. Reading
@@ -213,7 +215,10 @@ func (p Profile) Apply(f DeviceFlow) (*DeviceFlow, error) {
 		if p.TokenURL == "" {
 			return nil, &ConfigError{[]Problem{{"Config.Endpoint", "is missing: " + p.Title + " publishes it, so ask Metadata"}}}
 		}
-		*endpoint = (&Metadata{DeviceAuthorizationEndpoint: p.DeviceAuthURL, TokenEndpoint: p.TokenURL}).Endpoint()
+		endpoint.DeviceAuthURL, endpoint.TokenURL = p.DeviceAuthURL, p.TokenURL
+		if endpoint.AuthStyle == oauth2.AuthStyleAutoDetect {
+			endpoint.AuthStyle = oauth2.AuthStyleInParams // as Metadata.Endpoint has it
+		}
 	}
 	if p.NeedsSecret && f.Config.ClientSecret == "" {
 		return nil, &ConfigError{[]Problem{{"Config.ClientSecret", "is missing: " + p.Title + " wants it from each poll"}}}
@@ -221,7 +226,7 @@ func (p Profile) Apply(f DeviceFlow) (*DeviceFlow, error) {
 	if p.ScopeParam != "" && len(f.Config.Scopes) > 0 {
 		f.Params = clone(f.Params)
 		f.Params.Set(p.ScopeParam, strings.Join(f.Config.Scopes, " "))
-		f.Config.Scopes = nil
+		f.asked, f.Config.Scopes = slices.Concat(f.asked, f.Config.Scopes), nil
 	}
 	return &f, nil
 }

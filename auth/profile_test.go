@@ -159,6 +159,13 @@ func TestProfileApplied(t *testing.T) {
 			t.Errorf("%s: %v, scopes %v", p.Name, got.Params, got.Config.Scopes)
 		}
 	}
+	styled := flow
+	styled.Config.Endpoint = oauth2.Endpoint{AuthURL: "https://as.test/a", AuthStyle: oauth2.AuthStyleInHeader}
+	gitlab, _ := auth.ProfileNamed("gitlab")
+	gitlab, _ = gitlab.With(nil)
+	if got, err := gitlab.Apply(styled); err != nil || got.Config.Endpoint.AuthStyle != oauth2.AuthStyleInHeader || got.Config.Endpoint.AuthURL != "https://as.test/a" {
+		t.Errorf("what the flow has of its own was changed: %+v, %v", got, err)
+	}
 	if flow.Params.Encode() != "audience=api" || len(flow.Config.Scopes) != 2 {
 		t.Error("the flow itself was changed")
 	}
@@ -207,4 +214,38 @@ func TestProfileMetadata(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// A provider that has another name for the scopes is asked for them all the same, and what it did not grant is told.
+func TestProfileScopesNotGranted(t *testing.T) {
+	for _, resumed := range []bool{false, true} {
+		fakes.Bubble(t, noon, func(t *testing.T) {
+			r := newRig(t, raw(200, `{"access_token":"at","scope":["a"]}`))
+			r.flow.Config.Scopes = []string{"a", "b"}
+			twitch, _ := auth.ProfileNamed("twitch")
+			flow, err := twitch.Apply(*r.flow)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := flow.Start(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resumed {
+				if p, err = flow.Resume(must(p.Save())); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := p.Poll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			granted := remark[auth.Granted](r)
+			if len(granted) != 1 || !slices.Equal(granted[0].Scopes, []string{"a"}) || !slices.Equal(granted[0].NotGranted, []string{"b"}) {
+				t.Errorf("resumed %v: %+v", resumed, granted)
+			}
+			if form := r.server.Requests()[0].Form; form.Get("scopes") != "a b" || form.Has("scope") {
+				t.Errorf("resumed %v: %v", resumed, form)
+			}
+		})
+	}
 }

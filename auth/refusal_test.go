@@ -67,6 +67,7 @@ func TestRefusalsThatKeepTheLogin(t *testing.T) {
 		"401":                    plain(401, ""),
 		"400, invalid_scope":     fakes.OAuthError(400, "invalid_scope"),
 		"a redirect":             with(fakes.AuthAnswer{Status: 307}, "Location", "https://as.test/elsewhere"),
+		"302, invalid_grant":     with(fakes.OAuthError(302, "invalid_grant"), "Location", "https://as.test/elsewhere"),
 		"404":                    plain(404, ""),
 		"200, invalid_client":    fakes.OAuthError(200, "invalid_client"),
 		"400, no error":          raw(400, `{}`),

@@ -74,6 +74,31 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
+// Nothing is opened for a login that came to its end while the code was shown.
+func TestBrowserTooLate(t *testing.T) {
+	for _, want := range []error{context.Canceled, auth.ErrExpired} {
+		fakes.Bubble(t, noon, func(t *testing.T) {
+			r := newRig(t, tokenAnswer)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			r.flow.Browser = func(context.Context, string) error {
+				t.Errorf("%v: the browser was opened", want)
+				return nil
+			}
+			r.flow.Prompter = auth.PrompterFunc(func(context.Context, auth.Prompt) error {
+				if errors.Is(want, context.Canceled) {
+					cancel()
+				}
+				time.Sleep(time.Hour)
+				return nil
+			})
+			if _, err := r.flow.Login(ctx); !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		})
+	}
+}
+
 func TestAlmostExpired(t *testing.T) {
 	late := pending
 	late.Latency = 20

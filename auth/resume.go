@@ -67,7 +67,7 @@ func (p *Pending) Save() ([]byte, error) {
 		Interval: int64(l.cadence.Interval() / time.Second), Polls: l.polls, Unanswered: l.failures,
 		UserCode: p.UserCode, VerificationURI: p.VerificationURI, VerificationURIComplete: p.VerificationURIComplete,
 		DeviceCode: l.deviceCode, TokenEndpoint: l.tokenURL, ClientID: l.id, AuthStyle: styleName(l.style),
-		TokenParams: l.tokenParams, Scopes: l.scopes,
+		TokenParams: l.tokenParams, Scopes: l.asked,
 	}
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -143,7 +143,7 @@ func (f *DeviceFlow) adopt(s saved) error {
 		f.Config.Endpoint.AuthStyle = authStyles[s.AuthStyle]
 	}
 	// Of the device request nothing is left but its proof key, which is among the parameters of each poll.
-	f.Params, f.PKCE = nil, false
+	f.Params, f.PKCE, f.asked = nil, false, nil
 	f.Config.Scopes, f.TokenParams = s.Scopes, url.Values(s.TokenParams)
 	return nil
 }

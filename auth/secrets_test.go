@@ -233,3 +233,31 @@ func TestRetryAfterIsShown(t *testing.T) {
 }
 
 //go:fix inline
+
+// An endpoint with credentials in it is refused, and shows them no more than the refusal does.
+func TestEndpointWithCredentials(t *testing.T) {
+	for _, endpoint := range []string{
+		"https://u:canary@as.test/token", "https://canary@as.test", "https://u:canary?@as.test/", "https://u:can\x7fary@as.test/", "u:canary@as.test",
+	} {
+		flow := flowWith(nil)
+		flow.Config.Endpoint.TokenURL, flow.Config.Endpoint.DeviceAuthURL = endpoint, endpoint
+		out := &spill{}
+		for _, v := range []any{flow, auth.Refresher{Config: flow.Config}, auth.Revoker{Config: flow.Config, URL: endpoint}} {
+			fmt.Fprintf(out, "%v %+v %#v\n", v, v, v)
+		}
+		err := flow.Validate()
+		out.chain(err)
+		if _, ok := errors.AsType[*auth.ConfigError](err); !ok || strings.Contains(out.String(), "canary") || strings.Contains(out.String(), "can\x7fary") {
+			t.Errorf("%q: %s", endpoint, out.String())
+		}
+	}
+}
+
+// A server may choose secrets that are in the mark that replaces a secret: nothing grows by that.
+func TestSecretsInTheMark(t *testing.T) {
+	body := `{"error":"server_error","error_description":"an e","access_token":"e","refresh_token":"d","id_token":"r"}`
+	_, _, err := auth.Judge(400, "application/json", []byte(body), false, false, noon, "c")
+	if err == nil || err.Description != "an [redacted]" {
+		t.Errorf("%v", err)
+	}
+}
