@@ -52,7 +52,7 @@ func (c *Conn) Receive() (stream.Message, error) {
 }
 
 // firstBuffer is the size that the buffer starts with: an idle stream holds on to it.
-const firstBuffer = 512
+const firstBuffer = 128
 
 // read reads a message into the connection's buffer.
 func (c *Conn) read(r io.Reader) ([]byte, error) {
