@@ -130,7 +130,7 @@ func (s sameOrigin) RoundTrip(req *http.Request) (*http.Response, error) {
 		next = http.DefaultTransport
 	}
 	res, err := next.RoundTrip(req)
-	if err != nil || res.StatusCode < 300 || res.StatusCode > 399 {
+	if err != nil || res == nil || res.StatusCode < 300 || res.StatusCode > 399 {
 		return res, err
 	}
 	if u, err := req.URL.Parse(res.Header.Get("Location")); err != nil || !address.SameOrigin(u, req.URL) {

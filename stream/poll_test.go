@@ -325,6 +325,16 @@ func TestHTTPPollDefaultClient(t *testing.T) {
 	want(t, "it is used", errors.Is(err, own), true)
 }
 
+// What http.Client puts up with in a RoundTripper costs an attempt, and not the program.
+func TestHTTPPollCarelessTransport(t *testing.T) {
+	for _, res := range []*http.Response{nil, {StatusCode: http.StatusFound}, {StatusCode: http.StatusServiceUnavailable}} {
+		client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return res, nil })}
+		if _, err := poller(client, "https://api.test/events").Poll(t.Context(), stream.Attempt{}); err == nil {
+			t.Errorf("%+v is a page", res)
+		}
+	}
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

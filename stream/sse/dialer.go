@@ -194,7 +194,7 @@ func (n nowhere) RoundTrip(req *http.Request) (*http.Response, error) {
 		next = http.DefaultTransport
 	}
 	res, err := next.RoundTrip(req)
-	if err == nil && res.StatusCode >= 300 && res.StatusCode <= 399 {
+	if err == nil && res != nil && res.StatusCode >= 300 && res.StatusCode <= 399 {
 		res.Header.Del("Location")
 	}
 	return res, err

@@ -299,6 +299,16 @@ func TestMistakes(t *testing.T) {
 	})
 }
 
+// What http.Client puts up with in a RoundTripper costs an attempt, and not the program.
+func TestCarelessTransport(t *testing.T) {
+	for _, res := range []*http.Response{nil, {StatusCode: http.StatusFound}, {StatusCode: http.StatusServiceUnavailable}} {
+		client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return res, nil })}
+		if _, err := (sse.Dialer{URL: "https://events.test/", Client: client}).Dial(t.Context(), stream.Attempt{}); err == nil {
+			t.Errorf("%+v is a stream", res)
+		}
+	}
+}
+
 // TestWhatDialsIsTheConsumers: what a RoundTripper does to its goroutine it does to the one that called Dial, though that
 // is another one.
 func TestWhatDialsIsTheConsumers(t *testing.T) {

@@ -167,11 +167,13 @@ func (t *tap) RoundTrip(req *http.Request) (*http.Response, error) {
 		next = http.DefaultTransport
 	}
 	res, err := next.RoundTrip(req)
-	if err != nil {
+	if err != nil || res == nil { // which http.Client has an error for
 		return nil, err
 	}
 	if res.StatusCode != http.StatusSwitchingProtocols {
-		_ = res.Body.Close() // the library would wait for it, to quote it
+		if res.Body != nil {
+			_ = res.Body.Close() // the library would wait for it, to quote it
+		}
 		res.Body = http.NoBody
 		res.Header.Del("Location") // net/http would quote one that it cannot read
 		return res, nil

@@ -137,3 +137,13 @@ func TestDefaultClient(t *testing.T) {
 	_, err := websocket.Dialer{URL: "wss://ws.test/"}.Dial(t.Context(), stream.Attempt{})
 	want(t, "it is used", errors.Is(err, own), true)
 }
+
+// What http.Client puts up with in a RoundTripper costs an attempt, and not the program.
+func TestCarelessTransport(t *testing.T) {
+	for _, res := range []*http.Response{nil, {StatusCode: http.StatusFound}, {StatusCode: http.StatusServiceUnavailable}, {StatusCode: http.StatusSwitchingProtocols}} {
+		client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return res, nil })}
+		if _, err := (websocket.Dialer{URL: "wss://ws.test/", Client: client}).Dial(t.Context(), stream.Attempt{}); err == nil {
+			t.Errorf("%+v is a connection", res)
+		}
+	}
+}
