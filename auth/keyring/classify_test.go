@@ -55,7 +55,7 @@ func TestFailuresAreClassed(t *testing.T) {
 
 func TestKeychainExitCodes(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("no shell")
+		t.Skip("exit codes are had from sh, which Windows lacks")
 	}
 	for code, want := range map[int]auth.StoreReason{36: auth.ErrStoreLocked, 37: auth.ErrStoreUnavailable, 51: auth.ErrStoreLocked, 128: auth.ErrStoreLocked, 1: auth.ErrStoreFailed} {
 		r := new(ring)
@@ -69,10 +69,10 @@ func TestKeychainExitCodes(t *testing.T) {
 // Without a session, go-keyring would have a bus started that outlives the program.
 func TestStartsNoBus(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("no D-Bus")
+		t.Skip("only on Linux does go-keyring look for a D-Bus")
 	}
 	if _, err := os.Stat(filepath.Join("/run/user", fmt.Sprint(os.Getuid()), "bus")); err == nil {
-		t.Skip("there is a session")
+		t.Skip("this user has a session bus, so that none would be started")
 	}
 	system.MockInit() // which would work
 	bin := t.TempDir()
